@@ -1,0 +1,72 @@
+# Needs make and a Python 3.11 or newer; everything else is installed below this folder.
+
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python3.14 python; do \
+	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check --no-input -qq
+STAMP := $(VENV)/.stamp
+SECONDS ?= 60
+
+.DEFAULT_GOAL := help
+.PHONY: help env demo test test-fast lint format peers bench fuzz docs wheel-check lock clean
+
+help: ## say what each target does
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 14
+
+env: $(STAMP) ## make the environment in .venv, once
+
+$(STAMP): pyproject.toml requirements/dev.txt
+	@test -n "$(PYTHON)" || { echo "sansmcp needs Python 3.11 or newer, with its venv module" >&2; exit 1; }
+	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	$(PIP) install -r requirements/dev.txt
+	$(PIP) install --no-build-isolation --no-deps --editable .
+	@touch $@
+
+demo: env ## see both eras at work, in memory and over a real child process
+	$(PY) -m sansmcp_cli.demo
+
+peers: env ## install the real peers into .peers, once
+	$(PY) -m tests.peers.setup
+
+test: env peers ## run every test, the real peers included
+	$(PY) -m pytest
+
+test-fast: env ## run the tests that need nothing but Python
+	$(PY) -m pytest -m "not interop"
+
+lint: env ## check style, format and types
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+format: env ## write the house style
+	$(VENV)/bin/ruff check --fix-only .
+	$(VENV)/bin/ruff format .
+
+bench: env ## measure, as ratios
+	$(PY) -m tests.bench
+
+fuzz: env ## fuzz every target; SECONDS=60 each by default
+	$(PY) -m fuzz.run --seconds $(SECONDS)
+
+docs: env ## build the documentation, offline
+	$(VENV)/bin/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+
+wheel-check: env ## build the wheel and import every package of it in an empty environment
+	$(PY) -m tests.wheel_check
+
+# Freezes what the groups of pyproject.toml resolve to today. The marker is lost by a freeze and put back.
+lock: ## renew requirements/dev.txt
+	rm -rf .build/lock && $(PYTHON) -m venv .build/lock
+	.build/lock/bin/python -m pip --disable-pip-version-check -q install "pip>=25.1"
+	.build/lock/bin/python -m pip --disable-pip-version-check -q install --group dev hatchling editables
+	.build/lock/bin/python -m pip --disable-pip-version-check -q install --no-build-isolation --editable ".[fast,cli]"
+	{ echo "# The development environment, made by 'make lock'."; \
+	  .build/lock/bin/python -m pip --disable-pip-version-check freeze --exclude-editable --exclude sansmcp \
+	  | sed -E "s/^(atheris==.*)/\1 ; python_version < '3.14' and sys_platform == 'linux'/"; } > .build/dev.txt
+	mv .build/dev.txt requirements/dev.txt
+
+clean: ## forget what was built and the environment; the peers stay
+	rm -rf $(VENV) .build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -not -path './.peers/*' -prune -exec rm -rf {} +
