@@ -1,0 +1,65 @@
+// The common peer server, on the second generation of the official TypeScript SDK.
+// CommonJS, since only `require` looks into NODE_PATH for packages that live elsewhere.
+
+const { McpServer } = require('@modelcontextprotocol/server');
+const { serveStdio } = require('@modelcontextprotocol/server/stdio');
+const { setTimeout: sleep } = require('node:timers/promises');
+const z = require('zod');
+
+const text = (value) => ({ content: [{ type: 'text', text: String(value) }] });
+
+function build() {
+  const server = new McpServer({ name: 'peer-npm-v2', version: '1.0.0' });
+
+  server.registerTool(
+    'echo',
+    { description: 'Give the text back.', inputSchema: z.object({ text: z.string() }) },
+    async ({ text: value }) => text(value),
+  );
+
+  server.registerTool(
+    'add',
+    { description: 'Add two numbers.', inputSchema: z.object({ a: z.number().int(), b: z.number().int() }) },
+    async ({ a, b }) => text(a + b),
+  );
+
+  server.registerTool('fail', { description: 'Raise.' }, async () => {
+    throw new Error('this tool always fails');
+  });
+
+  server.registerTool(
+    'slow',
+    {
+      description: 'Take a while and report progress in four steps.',
+      inputSchema: z.object({ seconds: z.number() }),
+    },
+    async ({ seconds }, ctx) => {
+      const progressToken = ctx.mcpReq._meta?.progressToken;
+      for (let step = 1; step <= 4; step += 1) {
+        await sleep((seconds * 1000) / 4);
+        if (progressToken !== undefined) {
+          const params = { progressToken, progress: step, total: 4 };
+          await ctx.mcpReq.notify({ method: 'notifications/progress', params });
+        }
+      }
+      return text('done');
+    },
+  );
+
+  server.registerResource(
+    'greeting',
+    'test://greeting',
+    { description: 'A friendly text.', mimeType: 'text/plain' },
+    async (uri) => ({ contents: [{ uri: uri.href, mimeType: 'text/plain', text: 'Hello from a resource' }] }),
+  );
+
+  server.registerPrompt(
+    'greet',
+    { description: 'Ask for a greeting.', argsSchema: z.object({ name: z.string() }) },
+    ({ name }) => ({ messages: [{ role: 'user', content: { type: 'text', text: `Please greet ${name}.` } }] }),
+  );
+
+  return server;
+}
+
+serveStdio(build);
