@@ -7,6 +7,7 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --no-input -qq
 STAMP := $(VENV)/.stamp
 SECONDS ?= 60
+PYTEST_ARGS ?= -n auto
 
 .DEFAULT_GOAL := help
 .PHONY: help env demo test test-fast lint format peers bench fuzz docs wheel-check lock clean
@@ -30,10 +31,10 @@ peers: env ## install the real peers into .peers, once
 	$(PY) -m tests.peers.setup
 
 test: env peers ## run every test, the real peers included
-	$(PY) -m pytest
+	$(PY) -m pytest $(PYTEST_ARGS)
 
 test-fast: env ## run the tests that need nothing but Python
-	$(PY) -m pytest -m "not interop"
+	$(PY) -m pytest $(PYTEST_ARGS) -m "not interop"
 
 lint: env ## check style, format and types
 	$(VENV)/bin/ruff check .
@@ -44,7 +45,7 @@ format: env ## write the house style
 	$(VENV)/bin/ruff check --fix-only .
 	$(VENV)/bin/ruff format .
 
-bench: env ## measure, as ratios
+bench: env peers ## measure, as ratios against the official SDK and the floor
 	$(PY) -m tests.bench
 
 fuzz: env ## fuzz every target; SECONDS=60 each by default
