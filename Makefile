@@ -57,7 +57,8 @@ docs: env ## build the documentation, offline
 wheel-check: env ## build the wheel and import every package of it in an empty environment
 	$(PY) -m tests.wheel_check
 
-# Freezes what the groups of pyproject.toml resolve to today. The marker is lost by a freeze and put back.
+# Freezes what the groups of pyproject.toml resolve to today; run it with the oldest Python that has to work, since
+# packages ask for more. The marker is lost by a freeze and put back.
 lock: ## renew requirements/dev.txt
 	rm -rf .build/lock && $(PYTHON) -m venv .build/lock
 	.build/lock/bin/python -m pip --disable-pip-version-check -q install "pip>=25.1"
