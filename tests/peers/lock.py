@@ -30,7 +30,11 @@ def lock_npm(folder: Path) -> None:
     for package in lock["packages"].values():
         for noise in ("resolved", "funding"):
             package.pop(noise, None)
-    path.write_text(json.dumps(lock, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    # A line a package: short, and a change shows which package it is.
+    packages = lock.pop("packages")
+    head = json.dumps(lock, ensure_ascii=False)[1:-1]
+    rows = ",\n".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in packages.items())
+    path.write_text(f'{{{head}, "packages": {{\n{rows}\n}}}}\n', encoding="utf-8")
 
 
 def main() -> None:
