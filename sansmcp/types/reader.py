@@ -1,0 +1,225 @@
+"""Makes the functions that read protocol objects out of JSON objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..revisions import Revision
+from .base import JsonObject, WireObject
+from .codegen import MISSING, Maker, MisfitError, StructureError, constant_source, got, indent, member
+from .plan import FieldPlan, Node, Object, OneOf, Plan, plan_for
+
+
+class Reader(Maker):
+    """Makes functions ``(value, tolerated[, path]) -> object`` for one revision.
+
+    `strict` refuses what is otherwise tolerated. Of a tolerance the fast build appends None to
+    `tolerated`, the tracing one a line that tells it.
+    """
+
+    def __init__(self, revision: Revision, strict: bool, trace: bool) -> None:
+        super().__init__(revision, trace)
+        self.strict = strict
+        self.ns["rest"] = rest
+        self.signature = "value, tolerated, path" if trace else "value, tolerated"
+
+    def arguments(self, value: str, path: str) -> str:
+        return f"{value}, tolerated, {path}" if self.trace else f"{value}, tolerated"
+
+    def fail(self, path: str, text: str) -> str:
+        return f"raise StructureError({path}, {text})" if self.trace else "raise MisfitError"
+
+    def check_root(self, var: str, path: str) -> list[str]:
+        if not self.strict:
+            return []
+        wrong = self.fail(path, repr('expected a schema with "type": "object"'))
+        return [f"if {var}.get('type') != 'object': {wrong}"]
+
+    def tolerate(self, path: str, text: str) -> str:
+        """Return the statement that notes a tolerance; arguments are source of expressions."""
+        return f"tolerated.append({f'{path} + {text}' if self.trace else 'None'})"
+
+    def call(self, node: Node) -> str:
+        if isinstance(node, Object):
+            made: Callable[..., Any] = self.late(node.cls)
+        elif isinstance(node, OneOf):
+            made = self.one_of(node)
+        else:
+            made = self.function(node)
+        return self.name_for(made, "r")
+
+    def function(self, node: Node) -> Callable[..., Any]:
+        """Return the function for a value of any shape."""
+        if node not in self.made:
+            lines = [f"def read({self.signature}):"]
+            lines += indent(self.check(node, "value", "path", False))
+            self.made[node] = self.define([*lines, "    return value"], "read")
+        return self.made[node]
+
+    def late(self, cls: type[WireObject]) -> Callable[..., Any]:
+        """Return the function for `cls`, or one that makes it when it is first called."""
+        if cls in self.made:
+            return self.made[cls]
+
+        def first(*args: Any) -> Any:
+            return self.object(cls)(*args)
+
+        return first
+
+    def one_of(self, node: OneOf) -> Callable[..., Any]:
+        """Return the function that finds out which member of a union a value is."""
+        table: dict[Any, Callable[..., Any]] = {}
+        tag = node.tag
+
+        def read(value: Any, *args: Any) -> Any:
+            try:
+                made = table[value[tag]]
+            except (KeyError, TypeError):
+                made = self.member_function(node, value, table, args)
+            return made(value, *args)
+
+        return read
+
+    def member_function(
+        self, node: OneOf, value: Any, table: dict[Any, Callable[..., Any]], args: tuple[Any, ...]
+    ) -> Callable[..., Any]:
+        """Return the function for the member of a union that `value` is, or say that it is none.
+
+        `table` gets it too, if the tag alone decides.
+        """
+        if not isinstance(value, dict):
+            raise self.problem(args, f"expected an object, got {got(value)}")
+        if node.pick is not None:
+            cls = node.pick(value, self.revision)
+        else:
+            kind = value.get(node.tag)
+            if not isinstance(kind, str):
+                raise self.problem(args, f"expected a string in {node.tag!r}, got {got(kind)}")
+            cls = next((m for m in node.members if getattr(m, m.__wire__.tag or "") == kind), None)
+            if cls is not None and cls.__wire__.exists_in(self.revision):
+                return table.setdefault(kind, self.object(cls))
+        if cls is not None and cls in node.members and cls.__wire__.exists_in(self.revision):
+            return self.object(cls)
+        what = f"no known kind ({node.tag} {got(value.get(node.tag))})" if node.tag else "no known kind"
+        if node.unknown is None or self.strict:
+            raise self.problem(args, what)
+        unknown = node.unknown
+        if self.trace:
+            args[0].append(f"{args[1]}: {what}, kept as it came")
+        else:
+            args[0].append(None)
+        return lambda value, *args: unknown(value)
+
+    def problem(self, args: tuple[Any, ...], text: str) -> Exception:
+        """Return the error for a value that does not fit, at the path in a call's `args`."""
+        return StructureError(args[1], text) if self.trace else MisfitError()
+
+    def object(self, cls: type[WireObject]) -> Callable[..., Any]:
+        """Return the function for a class."""
+        made = self.made.get(cls)
+        if made is None:
+            plan = plan_for(cls, self.revision)
+            made = self.made[cls] = self.define(self.source(plan), "read")
+        return made
+
+    def source(self, plan: Plan) -> list[str]:
+        """Return the source of the function for a class."""
+        cls = self.name_for(plan.cls, "cls")
+        not_object = self.fail("path", "'expected an object, got ' + got(value)")
+        needed = [f for f in plan.known if f.required and (self.strict or f.missing is None)]
+        others = [f for f in plan.known if f not in needed]
+        body = [f"if type(value) is not dict and not isinstance(value, dict): {not_object}"]
+        body += self.required(plan, needed)
+        body += [f"new = {cls}.__new__({cls})"]
+        body += [f"new.{f.attribute} = v{i}" for i, f in enumerate(needed)]
+        body += [
+            f"new.{f.attribute} = {constant_source(self, f.absent)}" for f in plan.fields if not f.exists
+        ]
+        count = len(needed) + (plan.tag is not None)
+        if others and not any(f.required for f in others):
+            absent = [f"new.{f.attribute} = {constant_source(self, f.absent)}" for f in others]
+            body += [
+                f"if len(value) == {count}:",
+                *indent([*absent, "new.extra = {}", "return new"]),
+            ]
+        body += [f"n = {count}", "kept = None"]
+        for f in others:
+            body += self.optional(f)
+        names = {f.name for f in plan.known} | ({plan.tag[0]} if plan.tag else set())
+        known = self.name_for(frozenset(names), "K")
+        body += [
+            "if n == len(value): new.extra = {} if kept is None else kept",
+            f"else: new.extra = rest(value, {known}, kept)",
+            "return new",
+        ]
+        return [f"def read({self.signature}):", *indent(body)]
+
+    def required(self, plan: Plan, needed: list[FieldPlan]) -> list[str]:
+        """Return statements that put the members that must be there into v0, v1…"""
+        get = [f"v{i} = value[{f.name!r}]" for i, f in enumerate(needed)]
+        if plan.tag is not None:
+            get.append(f"kind = value[{plan.tag[0]!r}]")
+        if not get:
+            return []
+        lines = ["try:", *indent(get), "except KeyError as error:"]
+        where = "path + member(error.args[0])"
+        lines += indent([self.fail(where, repr(MISSING)) + " from None"])
+        if plan.tag is not None:
+            name, constant = plan.tag
+            text = f"{f'expected {constant!r}, got '!r} + got(kind)"
+            lines.append(f"if kind != {constant!r}: {self.fail(f'path + {member(name)!r}', text)}")
+        for i, f in enumerate(needed):
+            check = self.check(f.node, f"v{i}", f"path + {member(f.name)!r}", f.secret)
+            if f.nullable and check:
+                check = [f"if v{i} is not None:", *indent(check)]
+            lines += check
+        return lines
+
+    def optional(self, f: FieldPlan) -> list[str]:
+        """Return statements that set an attribute whose member may be absent."""
+        path = f"path + {member(f.name)!r}"
+        default = constant_source(self, f.absent)
+        if f.required and f.missing is not None:
+            # Tolerated here; strict reading has the member among the needed ones.
+            default = f"{self.name_for(f.missing, 'M')}()"
+        check = self.check(f.node, "v", path, f.secret)
+        if f.nullable and check:
+            check = ["if v is not None:", *indent(check)]
+        lines = [f"v = raw = value[{f.name!r}]", "n += 1"]
+        take = [*check, f"new.{f.attribute} = v"]
+        if not check or self.strict:
+            lines += take
+        else:
+            error = "StructureError" if self.trace else "MisfitError"
+            mark = ["mark = len(tolerated)"] if self.trace else []
+            undo = ["del tolerated[mark:]"] if self.trace else []
+            told = "(': null, read as missing' if raw is None else f': set aside ({error})')"
+            lines += [
+                *mark,
+                "try:",
+                *indent(take),
+                f"except {error} as error:",
+                *indent(
+                    [
+                        *(["if raw is not None: raise"] if f.firm else []),
+                        *undo,
+                        "if kept is None: kept = {}",
+                        f"kept[{f.name!r}] = raw",
+                        f"new.{f.attribute} = {default}",
+                        self.tolerate(path, told),
+                    ]
+                ),
+            ]
+        otherwise = [f"new.{f.attribute} = {default}"]
+        if f.required:
+            otherwise.append(self.tolerate(path, repr(": missing")))
+        return [f"if {f.name!r} in value:", *indent(lines), "else:", *indent(otherwise)]
+
+
+def rest(value: JsonObject, known: frozenset[str], kept: JsonObject | None) -> JsonObject:
+    """Return the members of `value` that are not `known`, and those that were set aside."""
+    extra = {name: v for name, v in value.items() if name not in known}
+    if kept is not None:
+        extra.update(kept)
+    return extra

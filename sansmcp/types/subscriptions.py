@@ -1,0 +1,56 @@
+"""The stream of changes that a modern client opens.
+
+Specification: 2026-07-28, basic/patterns/subscriptions.
+"""
+
+from __future__ import annotations
+
+from ..revisions import Revision
+from .base import RequestId, WireObject, wire, wire_type
+from .lifecycle import Implementation
+from .results import NotificationParams, RequestParams, Result
+
+_MODERN = Revision.V2026_07_28
+
+
+@wire_type(since=_MODERN)
+class SubscriptionFilter(WireObject):
+    """What to be told of. Extensions add members; those are in `extra`."""
+
+    tools_list_changed: bool | None = None
+    prompts_list_changed: bool | None = None
+    resources_list_changed: bool | None = None
+    resource_subscriptions: list[str] | None = None
+    """URIs of the resources to be told of."""
+
+
+@wire_type(since=_MODERN)
+class SubscriptionsListenRequestParams(RequestParams):
+    """Params of ``subscriptions/listen``."""
+
+    notifications: SubscriptionFilter
+    """What the client wants."""
+
+
+@wire_type(since=_MODERN)
+class SubscriptionsAcknowledgedNotificationParams(NotificationParams):
+    """Params of ``notifications/subscriptions/acknowledged``, the first on the stream."""
+
+    notifications: SubscriptionFilter
+    """What the server will tell of."""
+
+
+@wire_type(since=_MODERN)
+class SubscriptionsListenResultMetaObject(WireObject):
+    """The `_meta` of the result that ends a subscription."""
+
+    subscription_id: RequestId = wire("io.modelcontextprotocol/subscriptionId")
+    """The id of the ``subscriptions/listen`` request."""
+    server_info: Implementation | None = wire("io.modelcontextprotocol/serverInfo", default=None)
+
+
+@wire_type(since=_MODERN)
+class SubscriptionsListenResult(Result):
+    """The orderly end of a subscription."""
+
+    meta: SubscriptionsListenResultMetaObject = wire("_meta")  # type: ignore[assignment]
