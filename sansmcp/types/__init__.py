@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         UnknownContent,
         UnknownResourceContents,
     )
-    from .convert import StructureError, structure, unstructure
+    from .convert import StructureError, project, structure, unstructure
     from .elicitation import (
         BooleanSchema,
         ElicitationCompleteNotificationParams,
@@ -274,7 +274,7 @@ _HOME = {
             "UnsupportedProtocolVersionErrorData"
         ),
         "methods": "METHODS Direction Kind Method MethodSpec in_revision spec_for",
-        "convert": "StructureError structure unstructure",
+        "convert": "StructureError project structure unstructure",
         "registry": "converter",
     }.items()
     for name in names.split()
@@ -482,6 +482,7 @@ __all__ = [  # noqa: RUF022 -- grouped
     "spec_for",
     # convert
     "StructureError",
+    "project",
     "structure",
     "unstructure",
     # registry

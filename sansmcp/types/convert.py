@@ -32,10 +32,11 @@ from ..revisions import Revision
 from .base import JsonObject, JsonValue, WireObject
 from .codegen import MisfitError, StructureError
 from .plan import is_wire_type, node_for
+from .project import project
 from .reader import Reader
 from .writer import Writer
 
-__all__ = ["StructureError", "structure", "unstructure"]
+__all__ = ["StructureError", "project", "structure", "unstructure"]
 
 T = TypeVar("T")
 

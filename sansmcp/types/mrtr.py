@@ -62,7 +62,13 @@ InputRequest: TypeAlias = CreateMessageRequest | ListRootsRequest | ElicitReques
 class InputRequiredResult(Result):
     """The request needs more input: send it again with the answers and the state."""
 
-    result_type: str = wire(default="input_required", kw_only=True, required_in=MODERN_REVISIONS, firm=True)
+    result_type: str = wire(
+        default="input_required",
+        kw_only=True,
+        required_in=MODERN_REVISIONS,
+        fill="input_required",
+        firm=True,
+    )
     input_requests: dict[str, InputRequest] | None = wire(default=None, firm=True)
     """What is asked for, under keys that the answers repeat."""
     request_state: str | None = wire(default=None, secret=True, firm=True)

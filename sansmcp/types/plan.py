@@ -12,7 +12,6 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any, Literal, TypeAlias, Union
 
 import attr
@@ -156,8 +155,18 @@ def is_wire_type(cls: object) -> bool:
     return isinstance(cls, type) and issubclass(cls, WireObject)
 
 
-@cache
-def _plan_for(cls: Any, revision: Revision) -> Plan:
+_PLANS: dict[tuple[type[Any], Revision], Plan] = {}
+
+
+def plan_for(cls: type[WireObject], revision: Revision) -> Plan:
+    """Return what `cls` means in `revision`."""
+    plan = _PLANS.get((cls, revision))
+    if plan is None:
+        plan = _PLANS[cls, revision] = _plan(cls, revision)
+    return plan
+
+
+def _plan(cls: type[WireObject], revision: Revision) -> Plan:
     spec: TypeSpec = cls.__wire__
     tag = (spec.tag, getattr(cls, spec.tag)) if spec.tag is not None else None
     annotations = _annotations(cls)
@@ -165,11 +174,6 @@ def _plan_for(cls: Any, revision: Revision) -> Plan:
         _field_plan(a, annotations[a.name], spec, revision) for a in cls.__attrs_attrs__ if a.name != "extra"
     )
     return Plan(cls, spec, revision, tag, fields)
-
-
-def plan_for(cls: type[WireObject], revision: Revision) -> Plan:
-    """Return what `cls` means in `revision`."""
-    return _plan_for(cls, revision)
 
 
 def node_for(annotation: Any) -> tuple[Node, bool, bool]:

@@ -26,6 +26,7 @@ class Result(WireObject):
         since=_MODERN,
         required_in=MODERN_REVISIONS,
         missing=lambda: "complete",
+        fill="complete",
         firm=True,
     )
     """How to read the result: ``complete``, ``input_required``, or what an extension claims."""

@@ -71,6 +71,7 @@ class GetTaskResult(DetailedTask):
         since=_MODERN,
         required_in=MODERN_REVISIONS,
         missing=lambda: "complete",
+        fill="complete",
         firm=True,
     )
 
@@ -80,7 +81,9 @@ class TaskResult(Task):
     """The answer to a request that became a task of the extension (`CreateTaskResult` there)."""
 
     meta: JsonObject | None = wire("_meta", default=None, kw_only=True, secret=True)
-    result_type: str = wire(default="task", kw_only=True, required_in=MODERN_REVISIONS, firm=True)
+    result_type: str = wire(
+        default="task", kw_only=True, required_in=MODERN_REVISIONS, fill="task", firm=True
+    )
 
 
 @wire_type(since=_11, until=_11)
