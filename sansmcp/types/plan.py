@@ -12,7 +12,7 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeAlias, Union
+from typing import Any, Literal, TypeAlias, TypeVar, Union, dataclass_transform
 
 import attr
 
@@ -30,34 +30,42 @@ from .base import (
     camel_case,
 )
 
+_T = TypeVar("_T")
 
-@attr.s(auto_attribs=True, slots=True, frozen=True)
+
+@dataclass_transform()
+def _record(cls: type[_T]) -> type[_T]:
+    # Without the methods that nobody calls: this file is loaded before the first message is read.
+    return attr.s(cls, auto_attribs=True, slots=True, eq=False, order=False, repr=False)
+
+
+@_record
 class Scalar:
     """One of the JSON scalars, or one of several: of `kinds` "str", "int", "float", "bool"."""
 
     kinds: tuple[str, ...]
 
 
-@attr.s(auto_attribs=True, slots=True, frozen=True)
+@_record
 class Choice:
     """One of some strings."""
 
     values: tuple[str, ...]
 
 
-@attr.s(auto_attribs=True, slots=True, frozen=True)
+@_record
 class AnyValue:
     """Any JSON value, null included."""
 
 
-@attr.s(auto_attribs=True, slots=True, frozen=True)
+@_record
 class AnyObject:
     """A JSON object, not looked into; `root_object`: a schema that should say `type: object`."""
 
     root_object: bool = False
 
 
-@attr.s(auto_attribs=True, slots=True, frozen=True)
+@_record
 class ListOf:
     """An array."""
 
@@ -66,21 +74,21 @@ class ListOf:
     """Or one item without the array around it."""
 
 
-@attr.s(auto_attribs=True, slots=True, frozen=True)
+@_record
 class MapOf:
     """An object whose values have one shape."""
 
     value: Node
 
 
-@attr.s(auto_attribs=True, slots=True, frozen=True)
+@_record
 class Object:
     """An object that a class stands for."""
 
     cls: type[WireObject]
 
 
-@attr.s(auto_attribs=True, slots=True, frozen=True)
+@_record
 class OneOf:
     """An object that one of several classes stands for.
 
@@ -94,7 +102,7 @@ class OneOf:
     unknown: type[Unknown] | None
 
 
-@attr.s(auto_attribs=True, slots=True, frozen=True)
+@_record
 class Mixed:
     """A scalar or an array."""
 
@@ -105,7 +113,7 @@ class Mixed:
 Node: TypeAlias = Scalar | Choice | AnyValue | AnyObject | ListOf | MapOf | Object | OneOf | Mixed
 
 
-@attr.s(auto_attribs=True, slots=True, frozen=True)
+@_record
 class FieldPlan:
     """One field in one revision."""
 
@@ -133,7 +141,7 @@ class FieldPlan:
     """Every wire name the member has in any revision."""
 
 
-@attr.s(auto_attribs=True, slots=True, frozen=True)
+@_record
 class Plan:
     """One class in one revision."""
 
@@ -306,8 +314,11 @@ def _join(nodes: Sequence[Node], marks: tuple[Any, ...]) -> Node:
         return _one_of([n.cls for n in nodes if isinstance(n, Object)], marks)
     lists = [n for n in nodes if isinstance(n, ListOf)]
     singles = [n for n in nodes if not isinstance(n, ListOf)]
-    if len(lists) == 1 and _join(singles, ()) == lists[0].item:
-        return ListOf(lists[0].item, or_single=True)
+    item = lists[0].item if len(lists) == 1 else None
+    if isinstance(item, OneOf):
+        single = _join(singles, ())
+        if isinstance(single, OneOf) and single.members == item.members:
+            return ListOf(item, or_single=True)
     if len(lists) == 1 and all(isinstance(n, Scalar) for n in singles):
         return Mixed(_join(singles, ()), lists[0])
     raise TypeError(f"nothing tells these shapes apart: {nodes}")
