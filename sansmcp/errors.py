@@ -1,0 +1,268 @@
+"""Everything that can go wrong, in three trees that never mix.
+
+* `LocalProtocolError`: this side used the library wrongly. Raised at once, nothing was sent.
+* `RemoteProtocolError`: the peer broke the protocol. Never raised out of an input method; it
+  travels inside an event, with one `PeerFault` per kind of fault.
+* `McpError`: the peer answered a request with a JSON-RPC error. It alone has a numeric code.
+* `CallFailure`: a call ended here, without an answer of the peer (timeout, cancel, dead peer).
+
+All of them derive from `SansmcpError`.
+
+Specification: 2026-07-28, basic/index (error responses, error codes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum, IntEnum, auto
+from typing import Any, Final
+
+from .revisions import Era, Revision
+
+
+class ErrorCode(IntEnum):
+    """The JSON-RPC error codes that the protocol gives a meaning to."""
+
+    PARSE_ERROR = -32700
+    INVALID_REQUEST = -32600
+    METHOD_NOT_FOUND = -32601
+    INVALID_PARAMS = -32602
+    INTERNAL_ERROR = -32603
+    RESOURCE_NOT_FOUND = -32002
+    """2025-11-25 and earlier; modern peers say `INVALID_PARAMS`."""
+    HEADER_MISMATCH = -32020
+    MISSING_CLIENT_CAPABILITY = -32021
+    UNSUPPORTED_PROTOCOL_VERSION = -32022
+    URL_ELICITATION_REQUIRED = -32042
+    """2025-11-25 only."""
+
+
+MODERN_ONLY_CODES: Final = frozenset(
+    {
+        ErrorCode.HEADER_MISMATCH,
+        ErrorCode.MISSING_CLIENT_CAPABILITY,
+        ErrorCode.UNSUPPORTED_PROTOCOL_VERSION,
+    }
+)
+"""Codes that only a modern peer sends: an answer with one of them settles the era."""
+
+
+def known_code(code: int) -> ErrorCode | None:
+    """Return the code's name in the table, or None for a code without a defined meaning."""
+    try:
+        return ErrorCode(code)
+    except ValueError:
+        return None
+
+
+def may_emit(code: int, era: Era) -> bool:
+    """Whether a peer of `era` may be sent `code`.
+
+    Modern peers are never sent the retired range -32000…-32019 nor an undefined code out of the
+    range reserved for the specification (-32020…-32099); legacy peers never see modern codes.
+    """
+    if -32019 <= code <= -32000:
+        return era is Era.LEGACY and code == ErrorCode.RESOURCE_NOT_FOUND
+    if -32099 <= code <= -32020:
+        if code == ErrorCode.URL_ELICITATION_REQUIRED:
+            return era is Era.LEGACY
+        return code in MODERN_ONLY_CODES
+    return True
+
+
+class PeerFault(Enum):
+    """What a peer did wrong: one member per kind, so that a test or a metric can count them."""
+
+    # bytes and JSON
+    INVALID_UTF8 = auto()
+    INVALID_JSON = auto()
+    JSON_TOO_DEEP = auto()
+    DUPLICATE_KEY = auto()
+    MESSAGE_TOO_LARGE = auto()
+    TRUNCATED_MESSAGE = auto()
+    HEADER_FRAMING = auto()
+    """The peer speaks the `Content-Length` framing of the Language Server Protocol."""
+    BYTE_ORDER_MARK = auto()
+
+    # JSON-RPC envelope
+    NOT_A_MESSAGE = auto()
+    """JSON, but no JSON-RPC message: not an object, or without a ``jsonrpc: "2.0"`` member."""
+    INVALID_ID = auto()
+    INVALID_METHOD = auto()
+    INVALID_PARAMS = auto()
+    INVALID_RESPONSE = auto()
+    """Both of result and error, neither, or a malformed one."""
+    NOTIFICATION_WITH_ID = auto()
+    REQUEST_WITHOUT_ID = auto()
+    BATCH_NOT_ALLOWED = auto()
+    EMPTY_BATCH = auto()
+    BATCH_TOO_LARGE = auto()
+    DUPLICATE_REQUEST_ID = auto()
+    UNKNOWN_RESPONSE_ID = auto()
+    RESPONSE_ID_TYPE = auto()
+    """A response whose id equals the request's only after conversion (``"1"`` for ``1``)."""
+    UNANSWERABLE_ERROR = auto()
+    """An error response without an id: the peer could not read something we sent."""
+
+    # meaning
+    UNKNOWN_METHOD = auto()
+    UNKNOWN_NOTIFICATION = auto()
+    UNEXPECTED_REQUEST = auto()
+    """A server request where the revision has none, or one the client did not declare."""
+    MALFORMED_NOTIFICATION = auto()
+    MISSING_META = auto()
+    INVALID_META = auto()
+    UNSUPPORTED_VERSION = auto()
+    NOT_INITIALIZED = auto()
+    ALREADY_INITIALIZED = auto()
+    INVALID_INITIALIZE_RESULT = auto()
+    INVALID_DISCOVER_RESULT = auto()
+    INVALID_RESULT = auto()
+    """A result that does not have the shape its method prescribes."""
+    UNKNOWN_RESULT_TYPE = auto()
+    MISSING_RESULT_TYPE = auto()
+    MISSING_CONTENT = auto()
+    UNEXPECTED_INPUT_REQUIRED = auto()
+    UNKNOWN_PROGRESS_TOKEN = auto()
+    PROGRESS_NOT_INCREASING = auto()
+    UNKNOWN_CANCEL_TARGET = auto()
+    MALFORMED_CANCEL = auto()
+    UNREQUESTED_LOG = auto()
+    CURSOR_LOOP = auto()
+    MISSING_CAPABILITY = auto()
+    UNUSABLE_CACHE_HINT = auto()
+    WRITE_CLOSED = auto()
+    """The peer stopped reading what we write."""
+
+
+class SansmcpError(Exception):
+    """Base of every error of this library."""
+
+
+class LocalProtocolError(SansmcpError):
+    """The library was used in a way the protocol or the current state does not allow.
+
+    Raised before anything is sent; the engine's state is unchanged.
+    """
+
+
+class RemoteProtocolError(SansmcpError):
+    """The peer broke the protocol.
+
+    `fault` names the kind. `hint` is the JSON-RPC error code with which a peer that still listens
+    should be told, or None when it should not be answered.
+    """
+
+    def __init__(self, fault: PeerFault, message: str, *, hint: ErrorCode | None = None) -> None:
+        super().__init__(message)
+        self.fault: Final = fault
+        self.hint: Final = hint
+
+    def __repr__(self) -> str:
+        return f"RemoteProtocolError({self.fault.name}, {str(self)!r})"
+
+
+class McpError(SansmcpError):
+    """A JSON-RPC error: as the peer sent it, or as a handler wants it sent.
+
+    `code` is an integer, `message` one line for people, `data` any JSON value or None. Data that
+    came from a peer is kept verbatim.
+    """
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(message)
+        self.code: Final = int(code)
+        self.message: Final = message
+        self.data: Final = data
+
+    def __str__(self) -> str:
+        name = known_code(self.code)
+        label = f"{self.code} {name.name}" if name is not None else str(self.code)
+        return f"{self.message} ({label})"
+
+    def __repr__(self) -> str:
+        return f"McpError({self.code}, {self.message!r})"
+
+
+class CallFailure(SansmcpError):
+    """A call ended without an answer of the peer. Has no code: it never came over the wire."""
+
+
+class CallTimeout(CallFailure):
+    """No answer within the allowed time; `reason` is the name of the deadline that passed."""
+
+    def __init__(self, message: str, *, reason: str) -> None:
+        super().__init__(message)
+        self.reason: Final = reason
+
+
+class CallCancelled(CallFailure):
+    """The call was cancelled on this side."""
+
+
+class InvalidResponse(CallFailure):
+    """The peer answered the call with something that is no valid response to it."""
+
+    def __init__(self, message: str, cause: RemoteProtocolError) -> None:
+        super().__init__(message)
+        self.fault: Final = cause.fault
+        self.__cause__ = cause
+
+
+class PaginationError(CallFailure):
+    """A list could not be read to its end; `items` holds what was read."""
+
+    def __init__(self, message: str, items: Sequence[Any]) -> None:
+        super().__init__(message)
+        self.items: Final = tuple(items)
+
+
+class ConnectionEnded(CallFailure):
+    """The connection ended before the answer came.
+
+    `returncode` and `stderr_tail` are known for a child process: its exit status (negative for a
+    signal) and the last bytes it wrote to standard error, decoded.
+    """
+
+    def __init__(
+        self, message: str, *, returncode: int | None = None, stderr_tail: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.returncode: Final = returncode
+        self.stderr_tail: Final = stderr_tail
+
+
+class ConnectFailure(CallFailure):
+    """The connection could not be brought into use. Base of the errors below."""
+
+
+class ConnectTimeout(ConnectFailure):
+    """Probe, fallback and handshake together took longer than allowed."""
+
+
+class NoCommonVersion(ConnectFailure):
+    """Client and server have no protocol version in common."""
+
+    def __init__(self, requested: Sequence[str], supported: Sequence[str]) -> None:
+        super().__init__(
+            f"no protocol version in common: we speak {', '.join(requested) or 'none'}; "
+            f"the server offers {', '.join(supported) or 'none'}"
+        )
+        self.requested: Final = tuple(requested)
+        self.supported: Final = tuple(supported)
+
+
+class UnsupportedProtocolVersion(ConnectFailure):
+    """The server answered `initialize` with a version that this client does not know."""
+
+    def __init__(self, requested: Revision, answered: str) -> None:
+        super().__init__(
+            f"asked for protocol version {requested}, the server answered {answered!r}, "
+            "which this client does not speak"
+        )
+        self.requested: Final = requested
+        self.answered: Final = answered
+
+
+class HandshakeFailed(ConnectFailure):
+    """The server refused the connection or answered the handshake with an unusable message."""

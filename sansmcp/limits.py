@@ -1,0 +1,85 @@
+"""Every bound of the library: its default, why that much, and what happens past it.
+
+Times are seconds, sizes are bytes, the rest are counts. A bound that is reached is always told by
+an event (`LimitHit`) or an error; nothing is dropped in silence.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+KIB = 1024
+MIB = 1024 * KIB
+
+
+@attrs.frozen(kw_only=True)
+class Limits:
+    """Sizes and counts that one engine or transport never exceeds."""
+
+    max_message: int = 64 * MIB
+    """Largest single message. Results carry images and documents, so a client is generous; a
+    server takes `SERVER_LIMITS`. Past it: one `LimitHit`, the rest of the line is discarded, the
+    next line works again, and the call whose id could be read fails."""
+
+    max_depth: int = 128
+    """Deepest nesting of arrays and objects in one message. Interpreters differ in where they give
+    up; 128 is far beyond real schemas and far below any stack. Past it: the message is invalid."""
+
+    max_batch: int = 256
+    """Members of one 2025-03-26 batch. Past it: the batch is refused as a whole (-32600)."""
+
+    max_pending_calls: int = 65_536
+    """Calls of this side that may be open at once. Past it: the verb raises LocalProtocolError."""
+
+    max_open_requests: int = 64
+    """Requests of the peer handled at once on a stream transport. Past it: `wants_data` turns
+    False and the binding stops reading; no request is refused."""
+
+    max_remembered_ids: int = 1024
+    """Ended ids kept so that a late answer is recognised as late. Past it: the oldest is
+    forgotten and its late answer is reported as unknown instead."""
+
+    max_buffered_events: int = 4096
+    """Events waiting for the application. Past it: `wants_data` turns False until they are read."""
+
+    max_outgoing: int = 8 * MIB
+    """Bytes waiting to be written. Past it: a server transport stops reading requests."""
+
+    max_pages: int = 64
+    """Pages one list-all verb reads. Past it: PaginationError with what was read."""
+
+    max_evidence: int = 32
+    """Entries in the evidence trail of an era decision. Past it: the oldest are dropped."""
+
+    max_stderr_tail: int = 8 * KIB
+    """Last bytes of a child's standard error kept for its exit error. Older ones are dropped."""
+
+    max_excerpt: int = 512
+    """Characters of a peer's text shown in an event or error. Past it: cut, with an ellipsis."""
+
+
+CLIENT_LIMITS = Limits()
+SERVER_LIMITS = Limits(max_message=16 * MIB)
+
+
+@attrs.frozen(kw_only=True)
+class Timeouts:
+    """How long a client waits, in seconds. None means: this deadline is off."""
+
+    probe: float | None = 5.0
+    """For the answer to the era probe (`server/discover`)."""
+
+    connect: float | None = 60.0
+    """For probe, fallback and handshake together."""
+
+    request: float | None = 60.0
+    """For each call while nothing is heard of it; progress starts it anew."""
+
+    total: float | None = None
+    """For each call as a whole; progress never extends it. Must be set when `request` is None."""
+
+    ping: float = 10.0
+    """For the answer to a ping (legacy)."""
+
+    progress_resets: bool = True
+    """Whether a progress notification starts `request` anew."""

@@ -1,0 +1,353 @@
+"""All transition tables, and the tiny machine that runs them.
+
+A table is data: ``state → input → next state``. A pair that is not in the table is an error; the
+diagrams in the docs are drawn from these tables, and a test walks every state with every input.
+A machine knows neither the role nor the transport it is used for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum, auto
+from typing import Final, Generic, TypeVar
+
+from .errors import LocalProtocolError
+
+
+
+class Symbol(Enum):
+    """Base of states and inputs. Members are singletons, so the identity hash is right, and unlike
+    Enum's own it costs no Python call: transitions sit on the path of every message."""
+
+    __hash__ = object.__hash__
+
+
+S = TypeVar("S", bound=Symbol)
+I = TypeVar("I", bound=Symbol)  # noqa: E741  (S and I: state and input)
+
+
+class Table(Generic[S, I]):
+    """A transition table: its name for people, the state it starts in, and the transitions."""
+
+    __slots__ = ("initial", "name", "transitions")
+
+    def __init__(self, name: str, initial: S, transitions: Mapping[S, Mapping[I, S]]) -> None:
+        self.name: Final = name
+        self.initial: Final = initial
+        self.transitions: Final = transitions
+
+    def final(self) -> frozenset[S]:
+        """States that nothing leaves."""
+        return frozenset(state for state, row in self.transitions.items() if not row)
+
+
+class Machine(Generic[S, I]):
+    """The current state of one run through a table."""
+
+    __slots__ = ("_table", "state")
+
+    def __init__(self, table: Table[S, I]) -> None:
+        self._table = table
+        self.state: S = table.initial
+
+    def fire(self, trigger: I) -> S:
+        """Take the transition for `trigger` and return the new state.
+
+        Raises LocalProtocolError, with the state unchanged, when the table has none.
+        """
+        target = self._table.transitions[self.state].get(trigger)
+        if target is None:
+            raise LocalProtocolError(
+                f"{self._table.name}: {trigger.name} is not possible in state {self.state.name}"
+            )
+        self.state = target
+        return target
+
+    def allows(self, trigger: I) -> bool:
+        """Whether `trigger` has a transition from the current state."""
+        return trigger in self._table.transitions[self.state]
+
+    def allowed(self) -> tuple[I, ...]:
+        """Every input that has a transition from the current state."""
+        return tuple(self._table.transitions[self.state])
+
+
+# A call: one request of this side, from the verb to its single end -------------------------------
+
+
+class CallState(Symbol):
+    NEW = auto()
+    QUEUED = auto()
+    """Waiting for the era to be decided or for the connection to come back."""
+    SENT = auto()
+    SUCCEEDED = auto()
+    FAILED = auto()
+    CANCELLED = auto()
+    TIMED_OUT = auto()
+
+
+class CallInput(Symbol):
+    QUEUE = auto()
+    SEND = auto()
+    """A request left; also each further round or page of the same call."""
+    SUCCEED = auto()
+    FAIL = auto()
+    CANCEL = auto()
+    TIME_OUT = auto()
+
+
+CALL: Final = Table(
+    "call",
+    CallState.NEW,
+    {
+        CallState.NEW: {
+            CallInput.QUEUE: CallState.QUEUED,
+            CallInput.SEND: CallState.SENT,
+        },
+        CallState.QUEUED: {
+            CallInput.SEND: CallState.SENT,
+            CallInput.FAIL: CallState.FAILED,
+            CallInput.CANCEL: CallState.CANCELLED,
+            CallInput.TIME_OUT: CallState.TIMED_OUT,
+        },
+        CallState.SENT: {
+            CallInput.QUEUE: CallState.QUEUED,
+            CallInput.SEND: CallState.SENT,
+            CallInput.SUCCEED: CallState.SUCCEEDED,
+            CallInput.FAIL: CallState.FAILED,
+            CallInput.CANCEL: CallState.CANCELLED,
+            CallInput.TIME_OUT: CallState.TIMED_OUT,
+        },
+        CallState.SUCCEEDED: {},
+        CallState.FAILED: {},
+        CallState.CANCELLED: {},
+        CallState.TIMED_OUT: {},
+    },
+)
+
+
+# A received request: from its arrival to the one answer or its cancellation ----------------------
+
+
+class RequestState(Symbol):
+    OPEN = auto()
+    ANSWERED = auto()
+    CANCELLED = auto()
+
+
+class RequestInput(Symbol):
+    ANSWER = auto()
+    CANCEL = auto()
+
+
+REQUEST: Final = Table(
+    "received request",
+    RequestState.OPEN,
+    {
+        RequestState.OPEN: {
+            RequestInput.ANSWER: RequestState.ANSWERED,
+            RequestInput.CANCEL: RequestState.CANCELLED,
+        },
+        RequestState.ANSWERED: {},
+        RequestState.CANCELLED: {},
+    },
+)
+
+
+# The client's connection: era probe, handshake, use, end -----------------------------------------
+
+
+class ClientState(Symbol):
+    IDLE = auto()
+    PROBING = auto()
+    INITIALIZING = auto()
+    RESTARTING = auto()
+    """The peer ended while the era was open; a new one is being started for `initialize`."""
+    READY = auto()
+    REPROBING = auto()
+    """A remembered verdict was contradicted; one new probe is under way."""
+    DISCONNECTED = auto()
+    """The era is known, the connection is being brought back."""
+    CLOSED = auto()
+
+
+class ClientInput(Symbol):
+    PROBE = auto()
+    INITIALIZE = auto()
+    RESTART = auto()
+    DECIDE = auto()
+    """The era is known and the peer may be used."""
+    DOUBT = auto()
+    """An answer contradicts the remembered verdict."""
+    LOSE = auto()
+    CLOSE = auto()
+
+
+CLIENT: Final = Table(
+    "client connection",
+    ClientState.IDLE,
+    {
+        ClientState.IDLE: {
+            ClientInput.PROBE: ClientState.PROBING,
+            ClientInput.INITIALIZE: ClientState.INITIALIZING,
+            ClientInput.DECIDE: ClientState.READY,
+            ClientInput.CLOSE: ClientState.CLOSED,
+        },
+        ClientState.PROBING: {
+            ClientInput.PROBE: ClientState.PROBING,
+            ClientInput.INITIALIZE: ClientState.INITIALIZING,
+            ClientInput.RESTART: ClientState.RESTARTING,
+            ClientInput.DECIDE: ClientState.READY,
+            ClientInput.CLOSE: ClientState.CLOSED,
+        },
+        ClientState.INITIALIZING: {
+            ClientInput.PROBE: ClientState.PROBING,
+            ClientInput.INITIALIZE: ClientState.INITIALIZING,
+            ClientInput.RESTART: ClientState.RESTARTING,
+            ClientInput.DECIDE: ClientState.READY,
+            ClientInput.CLOSE: ClientState.CLOSED,
+        },
+        ClientState.RESTARTING: {
+            ClientInput.INITIALIZE: ClientState.INITIALIZING,
+            ClientInput.CLOSE: ClientState.CLOSED,
+        },
+        ClientState.READY: {
+            ClientInput.DOUBT: ClientState.REPROBING,
+            ClientInput.LOSE: ClientState.DISCONNECTED,
+            ClientInput.CLOSE: ClientState.CLOSED,
+        },
+        ClientState.REPROBING: {
+            ClientInput.PROBE: ClientState.REPROBING,
+            ClientInput.INITIALIZE: ClientState.INITIALIZING,
+            ClientInput.RESTART: ClientState.RESTARTING,
+            ClientInput.DECIDE: ClientState.READY,
+            ClientInput.CLOSE: ClientState.CLOSED,
+        },
+        ClientState.DISCONNECTED: {
+            ClientInput.INITIALIZE: ClientState.INITIALIZING,
+            ClientInput.DECIDE: ClientState.READY,
+            ClientInput.CLOSE: ClientState.CLOSED,
+        },
+        ClientState.CLOSED: {},
+    },
+)
+
+
+# The server's side of one connection -------------------------------------------------------------
+
+
+class ServerState(Symbol):
+    OPEN = auto()
+    """Modern requests are served; a legacy client has not opened a session."""
+    INITIALIZED = auto()
+    """`initialize` was answered."""
+    READY = auto()
+    """The legacy client confirmed with `notifications/initialized`."""
+    DRAINING = auto()
+    """No more input; answers already owed may still leave."""
+    CLOSED = auto()
+
+
+class ServerInput(Symbol):
+    INITIALIZE = auto()
+    CONFIRM = auto()
+    END_OF_INPUT = auto()
+    CLOSE = auto()
+
+
+SERVER: Final = Table(
+    "server connection",
+    ServerState.OPEN,
+    {
+        ServerState.OPEN: {
+            ServerInput.INITIALIZE: ServerState.INITIALIZED,
+            ServerInput.END_OF_INPUT: ServerState.DRAINING,
+            ServerInput.CLOSE: ServerState.CLOSED,
+        },
+        ServerState.INITIALIZED: {
+            ServerInput.CONFIRM: ServerState.READY,
+            ServerInput.END_OF_INPUT: ServerState.DRAINING,
+            ServerInput.CLOSE: ServerState.CLOSED,
+        },
+        ServerState.READY: {
+            ServerInput.END_OF_INPUT: ServerState.DRAINING,
+            ServerInput.CLOSE: ServerState.CLOSED,
+        },
+        ServerState.DRAINING: {
+            ServerInput.CLOSE: ServerState.CLOSED,
+        },
+        ServerState.CLOSED: {},
+    },
+)
+
+
+# A child process: spawn, use, shutdown ladder ----------------------------------------------------
+
+
+class ProcessState(Symbol):
+    IDLE = auto()
+    SPAWNING = auto()
+    RUNNING = auto()
+    INPUT_CLOSED = auto()
+    """First rung: the child's standard input is closed, it should leave by itself."""
+    TERMINATING = auto()
+    KILLING = auto()
+    WAITING = auto()
+    """The child is gone; a new one is started after a delay."""
+    GONE = auto()
+
+
+class ProcessInput(Symbol):
+    SPAWN = auto()
+    OPENED = auto()
+    CLOSE_INPUT = auto()
+    TERMINATE = auto()
+    KILL = auto()
+    RETRY = auto()
+    EXITED = auto()
+
+
+PROCESS: Final = Table(
+    "child process",
+    ProcessState.IDLE,
+    {
+        ProcessState.IDLE: {
+            ProcessInput.SPAWN: ProcessState.SPAWNING,
+            ProcessInput.EXITED: ProcessState.GONE,
+        },
+        ProcessState.SPAWNING: {
+            ProcessInput.OPENED: ProcessState.RUNNING,
+            ProcessInput.CLOSE_INPUT: ProcessState.INPUT_CLOSED,
+            ProcessInput.RETRY: ProcessState.WAITING,
+            ProcessInput.EXITED: ProcessState.GONE,
+        },
+        ProcessState.RUNNING: {
+            ProcessInput.CLOSE_INPUT: ProcessState.INPUT_CLOSED,
+            ProcessInput.RETRY: ProcessState.WAITING,
+            ProcessInput.EXITED: ProcessState.GONE,
+        },
+        ProcessState.INPUT_CLOSED: {
+            ProcessInput.TERMINATE: ProcessState.TERMINATING,
+            ProcessInput.RETRY: ProcessState.WAITING,
+            ProcessInput.EXITED: ProcessState.GONE,
+        },
+        ProcessState.TERMINATING: {
+            ProcessInput.KILL: ProcessState.KILLING,
+            ProcessInput.RETRY: ProcessState.WAITING,
+            ProcessInput.EXITED: ProcessState.GONE,
+        },
+        ProcessState.KILLING: {
+            ProcessInput.RETRY: ProcessState.WAITING,
+            ProcessInput.EXITED: ProcessState.GONE,
+        },
+        ProcessState.WAITING: {
+            ProcessInput.SPAWN: ProcessState.SPAWNING,
+            ProcessInput.EXITED: ProcessState.GONE,
+        },
+        ProcessState.GONE: {},
+    },
+)
+
+
+TABLES: Final = (CLIENT, SERVER, CALL, REQUEST, PROCESS)
+"""Every table, in the order the docs show them."""
