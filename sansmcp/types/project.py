@@ -165,7 +165,8 @@ class Projectors:
                 return value if plain is None else plain(value)
             if other is None:
                 raise LocalProtocolError(f"this {cls.__name__} cannot be expressed in {self.revision}")
-            return unstructure(other, self.revision)
+            made = unstructure(other, self.revision)
+            return value if made == value else made
 
         return projector
 

@@ -36,7 +36,7 @@ EmptyResult: TypeAlias = Result
 """The answer of methods that have nothing to say."""
 
 
-@wire_type
+@wire_type(since=_MODERN)
 class CacheableResult(Result):
     """A result that says how long it may be kept."""
 
@@ -103,7 +103,7 @@ class PaginatedRequestParams(RequestParams):
     """`next_cursor` of the page before; absent for the first page."""
 
 
-@wire_type
+@wire_type(since=Revision.V2025_11_25)
 class ResourceRequestParams(RequestParams):
     """Params of the methods that are about one resource."""
 

@@ -10,7 +10,7 @@ from typing import Literal
 from ..revisions import Revision
 from .base import JsonObject, WireObject, wire, wire_type
 from .content import Role, SamplingMessageContentBlock, TextContent
-from .results import RequestParams, TaskMetadata
+from .results import TaskMetadata
 from .tools import Tool
 
 _11 = Revision.V2025_11_25
@@ -64,8 +64,8 @@ class SamplingMessage(WireObject):
         return None if content is None else SamplingMessage(self.role, content)
 
 
-@wire_type
-class CreateMessageRequestParams(RequestParams):
+@wire_type(firm=True)
+class CreateMessageRequestParams(WireObject):
     """Params of ``sampling/createMessage``."""
 
     messages: list[SamplingMessage] = wire(secret=True)
@@ -83,6 +83,7 @@ class CreateMessageRequestParams(RequestParams):
     """Tools that the model may use."""
     tool_choice: ToolChoice | None = wire(default=None, since=_11)
     task: TaskMetadata | None = wire(default=None, kw_only=True, since=_11, until=_11)
+    meta: JsonObject | None = wire("_meta", default=None, kw_only=True, until=_11, secret=True)
 
 
 @wire_type(adapts_before=_11)

@@ -5,8 +5,8 @@ Specification: 2026-07-28, basic/patterns/subscriptions.
 
 from __future__ import annotations
 
-from ..revisions import Revision
-from .base import RequestId, WireObject, wire, wire_type
+from ..revisions import MODERN_REVISIONS, Revision
+from .base import JsonObject, RequestId, WireObject, wire, wire_type
 from .lifecycle import Implementation
 from .results import NotificationParams, RequestParams, Result
 
@@ -53,4 +53,13 @@ class SubscriptionsListenResultMetaObject(WireObject):
 class SubscriptionsListenResult(Result):
     """The orderly end of a subscription."""
 
-    meta: SubscriptionsListenResultMetaObject = wire("_meta")  # type: ignore[assignment]
+    meta: JsonObject | None = wire(
+        "_meta",
+        default=None,
+        kw_only=True,
+        required_in=MODERN_REVISIONS,
+        missing=lambda: None,
+        stamped=True,
+        secret=True,
+    )
+    """A `SubscriptionsListenResultMetaObject`; the engine adds what it must have."""
