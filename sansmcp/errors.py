@@ -66,7 +66,7 @@ def may_emit(code: int, era: Era) -> bool:
     if -32099 <= code <= -32020:
         if code == ErrorCode.URL_ELICITATION_REQUIRED:
             return era is Era.LEGACY
-        return code in MODERN_ONLY_CODES
+        return era is Era.MODERN and code in MODERN_ONLY_CODES
     return True
 
 
@@ -184,7 +184,7 @@ class McpError(SansmcpError):
         return f"McpError({self.code}, {self.message!r})"
 
 
-class CallFailure(SansmcpError):
+class CallFailure(SansmcpError):  # noqa: N818  (an end of a call, like McpError, not a kind of bug)
     """A call ended without an answer of the peer. Has no code: it never came over the wire."""
 
 
@@ -224,9 +224,7 @@ class ConnectionEnded(CallFailure):
     signal) and the last bytes it wrote to standard error, decoded.
     """
 
-    def __init__(
-        self, message: str, *, returncode: int | None = None, stderr_tail: str = ""
-    ) -> None:
+    def __init__(self, message: str, *, returncode: int | None = None, stderr_tail: str = "") -> None:
         super().__init__(message)
         self.returncode: Final = returncode
         self.stderr_tail: Final = stderr_tail

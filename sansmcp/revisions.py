@@ -8,7 +8,7 @@ Specification: 2026-07-28, basic/versioning (terminology).
 
 from __future__ import annotations
 
-from enum import Enum, StrEnum
+from enum import StrEnum
 from typing import Final
 
 
@@ -19,7 +19,7 @@ class Era(StrEnum):
     MODERN = "modern"
 
 
-class Revision(str, Enum):
+class Revision(StrEnum):
     """A protocol revision this library implements; comparable by age (``<`` is older)."""
 
     V2024_11_05 = "2024-11-05"
@@ -29,9 +29,6 @@ class Revision(str, Enum):
     V2026_07_28 = "2026-07-28"
 
     # ISO dates order as text, so the comparisons of ``str`` are already the right ones.
-
-    def __str__(self) -> str:
-        return self.value
 
     @property
     def era(self) -> Era:

@@ -14,7 +14,6 @@ from typing import Final, Generic, TypeVar
 from .errors import LocalProtocolError
 
 
-
 class Symbol(Enum):
     """Base of states and inputs. Members are singletons, so the identity hash is right, and unlike
     Enum's own it costs no Python call: transitions sit on the path of every message."""

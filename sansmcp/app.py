@@ -1,0 +1,537 @@
+"""`App`: the handlers of a server, in one registry that serves both eras.
+
+Pure: it looks up, checks and converts; calling the handler is up to the binding. `App.begin` turns
+a received request into an answer or an `Invocation`; the invocation's `finish` or `fail` turns what
+the handler did into the answer.
+
+Specification: 2026-07-28, server/tools, server/resources, server/prompts,
+server/utilities/completion and pagination.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+import attrs
+
+from .context import Context
+from .errors import ErrorCode, LocalProtocolError, McpError
+from .events import ListKind
+from .limits import SERVER_LIMITS, Limits, Timeouts
+from .results import (
+    ToolError,
+    complete_result,
+    prompt_result,
+    resource_result,
+    tool_error,
+    tool_result,
+)
+from .revisions import ALL_REVISIONS, Era, Revision
+from .schema import input_schema_of, takes_context
+from .server import ServerEngine
+from .session.calls import IncomingRequest
+from .session.pagination import read_cursor, write_page
+from .session.typing import to_wire
+from .types.lifecycle import Implementation, ServerCapabilities
+from .types.prompts import Prompt, PromptArgument
+from .types.resources import Resource, ResourceTemplate
+from .types.tools import Tool, ToolAnnotations
+from .uritemplate import UriTemplate
+from .wire.jsoncodec import JsonCodec, JsonValue
+
+Handler = Callable[..., Any]
+Convert = Callable[[Any, Revision], Any]
+F = TypeVar("F", bound=Handler)
+
+HIDDEN: Final = "the server failed to carry this out"
+
+
+@attrs.frozen
+class _Entry:
+    """One registered thing: what is told of it, and what does it."""
+
+    definition: Any
+    function: Handler
+    context: bool
+    """Whether the handler wants a `Context` as its first argument."""
+
+
+@attrs.define(eq=False)
+class Invocation:
+    """A handler that is to be called, and what becomes of what it does.
+
+    Call ``function(*arguments, **keywords)``, await the value if it is awaitable, then call
+    `finish` with it; or `fail` with the exception. Exactly one of them, once.
+    """
+
+    function: Handler
+    arguments: tuple[Any, ...]
+    keywords: dict[str, Any]
+    request: IncomingRequest
+    _app: App
+    _engine: ServerEngine
+    _convert: Convert
+
+    @property
+    def is_async(self) -> bool:
+        """Whether the handler is a coroutine function: it never blocks, so call it in the loop."""
+        return inspect.iscoroutinefunction(self.function)
+
+    def finish(self, value: Any, *, now: float) -> None:
+        """Answer with what the handler returned."""
+        try:
+            result = self._convert(value, self.request.revision)
+            self._engine.respond(self.request, result, now=now)
+        except Exception as error:
+            self.fail(error, now=now)
+
+    def fail(self, error: BaseException, *, now: float) -> None:
+        """Answer for a handler that raised. Its text is shown only where that is meant."""
+        self._app._answer_failure(self._engine, self.request, error, now=now)
+
+
+class App:
+    """Tools, resources, prompts and methods of a server, in the order they were registered.
+
+    `page_size` splits lists into pages (None: one page). `expose_errors` shows the text of every
+    exception to the client; otherwise it sees a fixed text with a number, and `on_error` (called
+    with the exception and that number) can log the rest. `ToolError` and `McpError` are always
+    shown.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        version: str = "0",
+        *,
+        title: str | None = None,
+        instructions: str | None = None,
+        page_size: int | None = None,
+        expose_errors: bool = False,
+        logging: bool = False,
+        list_changed: bool = False,
+        on_error: Callable[[BaseException, int], None] | None = None,
+    ) -> None:
+        if page_size is not None and page_size < 1:
+            raise LocalProtocolError(f"page_size must be at least 1, got {page_size}")
+        self.info = Implementation(name=name, version=version, title=title)
+        self.instructions = instructions
+        self._page_size = page_size
+        self._expose_errors = expose_errors
+        self._logging = logging
+        self._list_changed = list_changed
+        self._on_error = on_error
+        self._failures = 0
+        self._tools: dict[str, _Entry] = {}
+        self._resources: dict[str, _Entry] = {}
+        self._templates: dict[str, tuple[UriTemplate, _Entry]] = {}
+        self._prompts: dict[str, _Entry] = {}
+        self._methods: dict[str, _Entry] = {}
+        self._completion: _Entry | None = None
+        self._slots: dict[str, Callable[[ServerEngine, IncomingRequest, Any], Invocation | Any]] = {
+            "tools/call": self._call_tool,
+            "resources/read": self._read_resource,
+            "prompts/get": self._get_prompt,
+            "completion/complete": self._complete,
+            "tools/list": self._lister("tools", self._tools),
+            "resources/list": self._lister("resources", self._resources),
+            "resources/templates/list": self._list_templates,
+            "prompts/list": self._lister("prompts", self._prompts),
+        }
+
+    # registration --------------------------------------------------------------------------------
+
+    def tool(
+        self,
+        name: str | None = None,
+        *,
+        title: str | None = None,
+        description: str | None = None,
+        input_schema: Mapping[str, JsonValue] | None = None,
+        output_schema: Mapping[str, JsonValue] | None = None,
+        annotations: ToolAnnotations | None = None,
+        meta: Mapping[str, JsonValue] | None = None,
+    ) -> Callable[[F], F]:
+        """Register a function as a tool; its arguments arrive as keywords.
+
+        `name` defaults to the function's, `description` to its docstring, `input_schema` to one
+        made from its annotations (str, int, float, bool, list, dict). A parameter named ``ctx``
+        receives the `Context`. It may return text, a mapping (structured content), a list of
+        content blocks, or a `CallToolResult`.
+
+        Raises LocalProtocolError for a name that is taken or not allowed.
+        """
+
+        def register(function: F) -> F:
+            tool_name = name or function.__name__
+            check_tool_name(tool_name)
+            schema = dict(input_schema) if input_schema is not None else input_schema_of(function)
+            definition = Tool(
+                name=tool_name,
+                title=title,
+                description=description or inspect.getdoc(function),
+                input_schema=schema,
+                output_schema=dict(output_schema) if output_schema is not None else None,
+                annotations=annotations,
+                meta=dict(meta) if meta is not None else None,
+            )
+            self._add(self._tools, "tool", tool_name, definition, function)
+            return function
+
+        return register
+
+    def resource(
+        self,
+        uri: str,
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        mime_type: str | None = None,
+    ) -> Callable[[F], F]:
+        """Register a function as the resource at `uri`, or at every URI of a template.
+
+        A URI with ``{name}`` parts is a template: the parts arrive as keywords. The function
+        returns str, bytes, or a list of resource contents.
+        """
+
+        def register(function: F) -> F:
+            label = name or function.__name__
+            text = description or inspect.getdoc(function)
+            if "{" in uri:
+                template = UriTemplate(uri)
+                entry = _Entry(
+                    ResourceTemplate(
+                        name=label,
+                        title=title,
+                        description=text,
+                        uri_template=uri,
+                        mime_type=mime_type,
+                    ),
+                    function,
+                    takes_context(function),
+                )
+                if uri in self._templates:
+                    raise LocalProtocolError(f"resource template {uri!r} is registered already")
+                self._templates[uri] = (template, entry)
+            else:
+                definition = Resource(name=label, title=title, description=text, uri=uri, mime_type=mime_type)
+                self._add(self._resources, "resource", uri, definition, function)
+            return function
+
+        return register
+
+    def prompt(
+        self,
+        name: str | None = None,
+        *,
+        title: str | None = None,
+        description: str | None = None,
+        arguments: Sequence[PromptArgument] | None = None,
+    ) -> Callable[[F], F]:
+        """Register a function as a prompt; its arguments arrive as keywords, all of them text.
+
+        `arguments` defaults to the function's parameters. It returns text (one user message), a
+        list of `PromptMessage`, or a `GetPromptResult`.
+        """
+
+        def register(function: F) -> F:
+            prompt_name = name or function.__name__
+            definition = Prompt(
+                name=prompt_name,
+                title=title,
+                description=description or inspect.getdoc(function),
+                arguments=list(arguments) if arguments is not None else _arguments_of(function),
+            )
+            self._add(self._prompts, "prompt", prompt_name, definition, function)
+            return function
+
+        return register
+
+    def completion(self, function: F) -> F:
+        """Register the function that completes arguments.
+
+        Called with ``(ref, name, value, context)``: the reference as JSON, the argument's name and
+        what is typed so far, and the arguments chosen before. Returns a list of texts or a
+        `CompleteResult`.
+        """
+        if self._completion is not None:
+            raise LocalProtocolError("a completion handler is registered already")
+        self._completion = _Entry(None, function, takes_context(function))
+        return function
+
+    def method(self, name: str) -> Callable[[F], F]:
+        """Register a function for a method of your own; it gets the params as one mapping."""
+
+        def register(function: F) -> F:
+            self._add(self._methods, "method", name, None, function)
+            return function
+
+        return register
+
+    def _add(self, table: dict[str, _Entry], kind: str, key: str, definition: Any, function: Handler) -> None:
+        if key in table:
+            raise LocalProtocolError(f"{kind} {key!r} is registered already")
+        table[key] = _Entry(definition, function, takes_context(function))
+
+    # the engine it drives ------------------------------------------------------------------------
+
+    @property
+    def capabilities(self) -> ServerCapabilities:
+        """What there are handlers for."""
+        changes: dict[str, JsonValue] = {"listChanged": True} if self._list_changed else {}
+        offered: dict[str, Any] = {}
+        if self._tools:
+            offered["tools"] = changes
+        if self._resources or self._templates:
+            offered["resources"] = changes
+        if self._prompts:
+            offered["prompts"] = changes
+        if self._completion is not None:
+            offered["completions"] = {}
+        if self._logging:
+            offered["logging"] = {}
+        from .types.convert import structure
+
+        return structure(offered, ServerCapabilities, Revision.V2026_07_28)
+
+    def engine(
+        self,
+        *,
+        now: float,
+        limits: Limits = SERVER_LIMITS,
+        timeouts: Timeouts | None = None,
+        codec: JsonCodec | None = None,
+        revisions: Sequence[Revision] = ALL_REVISIONS,
+        strict: bool = False,
+    ) -> ServerEngine:
+        """An engine for one connection, with what is registered now."""
+        return ServerEngine(
+            self.info,
+            now=now,
+            capabilities=self.capabilities,
+            instructions=self.instructions,
+            methods=tuple(self._methods),
+            revisions=revisions,
+            limits=limits,
+            timeouts=timeouts,
+            codec=codec,
+            strict=strict,
+        )
+
+    def begin(
+        self, engine: ServerEngine, request: IncomingRequest, context: Context, *, now: float
+    ) -> Invocation | None:
+        """Answer `request` at once (None), or say which handler is to be called for it."""
+        try:
+            slot = self._slots.get(request.method)
+            if slot is not None:
+                step = slot(engine, request, context)
+            else:
+                entry = self._methods[request.method]
+                params = {k: v for k, v in request.params.items() if k != "_meta"}
+                step = self._invoke(engine, request, context, entry, (params,), {}, _custom_result)
+            if isinstance(step, Invocation):
+                return step
+            engine.respond(request, step, now=now)
+        except Exception as error:
+            self._answer_failure(engine, request, error, now=now)
+        return None
+
+    def _invoke(
+        self,
+        engine: ServerEngine,
+        request: IncomingRequest,
+        context: Context,
+        entry: _Entry,
+        arguments: tuple[Any, ...],
+        keywords: dict[str, Any],
+        convert: Convert,
+    ) -> Invocation:
+        if entry.context:
+            keywords = {**keywords, "ctx": context}
+        return Invocation(entry.function, arguments, keywords, request, self, engine, convert)
+
+    # slots: one per method -----------------------------------------------------------------------
+
+    def _call_tool(
+        self, engine: ServerEngine, request: IncomingRequest, context: Context
+    ) -> Invocation | Any:
+        name = _text_param(request, "name")
+        entry = self._tools.get(name)
+        if entry is None:
+            raise McpError(ErrorCode.INVALID_PARAMS, f"no tool named {name[:128]!r}", {"name": name})
+        arguments = request.params.get("arguments")
+        if arguments is None:
+            arguments = {}
+        if not isinstance(arguments, dict):
+            raise McpError(ErrorCode.INVALID_PARAMS, "arguments must be an object")
+        problem = _binding_problem(entry, arguments)
+        if problem is not None:
+            # The model that chose the arguments can read this and try again.
+            return tool_error(f"{name}: {problem}")
+        return self._invoke(engine, request, context, entry, (), arguments, tool_result)
+
+    def _read_resource(self, engine: ServerEngine, request: IncomingRequest, context: Context) -> Invocation:
+        uri = _text_param(request, "uri")
+        entry: _Entry | None = self._resources.get(uri)
+        keywords: dict[str, Any] = {}
+        mime_type = None if entry is None else entry.definition.mime_type
+        if entry is None:
+            for template, candidate in self._templates.values():
+                match = template.match(uri)
+                if match is not None:
+                    entry, keywords = candidate, dict(match)
+                    mime_type = candidate.definition.mime_type
+                    break
+        if entry is None:
+            code = ErrorCode.INVALID_PARAMS
+            if request.era is Era.LEGACY:
+                code = ErrorCode.RESOURCE_NOT_FOUND
+            raise McpError(code, f"no resource at {uri[:256]!r}", {"uri": uri})
+        return self._invoke(
+            engine,
+            request,
+            context,
+            entry,
+            (),
+            keywords,
+            lambda value, revision: resource_result(value, revision, uri, mime_type),
+        )
+
+    def _get_prompt(self, engine: ServerEngine, request: IncomingRequest, context: Context) -> Invocation:
+        name = _text_param(request, "name")
+        entry = self._prompts.get(name)
+        if entry is None:
+            raise McpError(ErrorCode.INVALID_PARAMS, f"no prompt named {name[:128]!r}", {"name": name})
+        arguments = request.params.get("arguments")
+        if arguments is None:
+            arguments = {}
+        if not isinstance(arguments, dict):
+            raise McpError(ErrorCode.INVALID_PARAMS, "arguments must be an object")
+        problem = _binding_problem(entry, arguments)
+        if problem is not None:
+            raise McpError(ErrorCode.INVALID_PARAMS, f"{name}: {problem}", {"name": name})
+        text = entry.definition.description
+        return self._invoke(
+            engine,
+            request,
+            context,
+            entry,
+            (),
+            arguments,
+            lambda value, revision: prompt_result(value, revision, text),
+        )
+
+    def _complete(self, engine: ServerEngine, request: IncomingRequest, context: Context) -> Invocation:
+        entry = self._completion
+        if entry is None:
+            raise McpError(ErrorCode.METHOD_NOT_FOUND, "nothing is completed here")
+        ref, argument = request.params.get("ref"), request.params.get("argument")
+        if not isinstance(ref, dict) or not isinstance(argument, dict):
+            raise McpError(ErrorCode.INVALID_PARAMS, "ref and argument must be objects")
+        name, value = argument.get("name"), argument.get("value")
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise McpError(ErrorCode.INVALID_PARAMS, "argument must have a name and a value")
+        chosen = request.params.get("context")
+        known = chosen.get("arguments") if isinstance(chosen, dict) else None
+        arguments = (ref, name, value, known if isinstance(known, dict) else {})
+        return self._invoke(engine, request, context, entry, arguments, {}, complete_result)
+
+    def _lister(
+        self, member: str, table: Mapping[str, _Entry]
+    ) -> Callable[[ServerEngine, IncomingRequest, Any], Any]:
+        def listed(engine: ServerEngine, request: IncomingRequest, context: Context) -> Any:
+            definitions = [entry.definition for entry in table.values()]
+            return self._page(member, definitions, request)
+
+        return listed
+
+    def _list_templates(self, engine: ServerEngine, request: IncomingRequest, context: Context) -> Any:
+        definitions = [entry.definition for _, entry in self._templates.values()]
+        return self._page("resourceTemplates", definitions, request)
+
+    def _page(self, member: str, definitions: Sequence[Any], request: IncomingRequest) -> Any:
+        start = read_cursor(request.params.get("cursor"), len(definitions), self._page_size)
+        page, cursor = write_page(definitions, start, self._page_size)
+        result: dict[str, Any] = {member: [to_wire(d, request.revision) for d in page]}
+        if cursor is not None:
+            result["nextCursor"] = cursor
+        return result
+
+    # failures ------------------------------------------------------------------------------------
+
+    def _answer_failure(
+        self, engine: ServerEngine, request: IncomingRequest, error: BaseException, *, now: float
+    ) -> None:
+        if isinstance(error, McpError):
+            try:
+                engine.respond_error(request, error, now=now)
+                return
+            except LocalProtocolError as refused:
+                error = refused
+        if not request.open:
+            return
+        if isinstance(error, ToolError) and request.method == "tools/call":
+            engine.respond(request, tool_error(str(error)), now=now)
+            return
+        self._failures += 1
+        text = f"{HIDDEN} (error {self._failures})"
+        if self._expose_errors or isinstance(error, ToolError):
+            text = f"{type(error).__name__}: {error}"
+        if self._on_error is not None:
+            self._on_error(error, self._failures)
+        # A value that is no JSON, or an answer the protocol forbids, is a fault of this server.
+        if request.method == "tools/call" and not isinstance(error, LocalProtocolError):
+            engine.respond(request, tool_error(text), now=now)
+        else:
+            engine.respond_error(request, McpError(ErrorCode.INTERNAL_ERROR, text), now=now)
+
+
+def check_tool_name(name: str) -> None:
+    """Raise LocalProtocolError for a name that the protocol does not allow for a tool."""
+    allowed = name.isascii() and all(c.isalnum() or c in "._-" for c in name)
+    if not allowed or not 1 <= len(name) <= 128:
+        raise LocalProtocolError(
+            f"tool name {name!r}: 1 to 128 of the characters A-Z a-z 0-9 . _ - are allowed"
+        )
+
+
+def _text_param(request: IncomingRequest, key: str) -> str:
+    value = request.params.get(key)
+    if not isinstance(value, str):
+        raise McpError(ErrorCode.INVALID_PARAMS, f"{request.method}: {key} must be a string")
+    return value
+
+
+def _binding_problem(entry: _Entry, arguments: Mapping[str, Any]) -> str | None:
+    """Why the handler cannot be called with these keywords, in words; None when it can."""
+    try:
+        signature = inspect.signature(entry.function)
+    except (TypeError, ValueError):
+        return None
+    if entry.context and "ctx" in arguments:
+        return "got an unexpected keyword argument 'ctx'"
+    extra = {"ctx": None} if entry.context else {}
+    try:
+        signature.bind(**arguments, **extra)
+    except TypeError as error:
+        return str(error)
+    return None
+
+
+def _arguments_of(function: Handler) -> list[PromptArgument]:
+    return [
+        PromptArgument(name=name, required=parameter.default is parameter.empty)
+        for name, parameter in inspect.signature(function).parameters.items()
+        if name != "ctx" and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    ]
+
+
+def _custom_result(value: Any, revision: Revision) -> Any:
+    return {} if value is None else value
+
+
+__all__ = ["App", "Context", "Handler", "Invocation", "ListKind", "ToolError", "check_tool_name"]

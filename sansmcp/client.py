@@ -1,0 +1,465 @@
+"""`ClientEngine`: the client's side of MCP without I/O. Verbs in, messages in, events out.
+
+After every input or verb: drain the events, then re-arm the timer for `next_timeout()`. Early,
+late and repeated timeouts are harmless.
+
+    engine = ClientEngine(Implementation("me", "1.0"), now=clock())
+    engine.connect(now=clock())
+    call = engine.call_tool("echo", {"text": "hi"}, now=clock())
+    for event in engine.events():
+        ...
+
+Specification: 2026-07-28, basic/index, basic/versioning, basic/patterns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal, TypeAlias
+
+from .errors import (
+    ErrorCode,
+    InvalidResponse,
+    LocalProtocolError,
+    McpError,
+    PaginationError,
+    PeerFault,
+    RemoteProtocolError,
+)
+from .events import (
+    DeviationTolerated,
+    ListChanged,
+    ListKind,
+    LogReceived,
+    NotificationReceived,
+    RequestReceived,
+    ResourceUpdated,
+    ResultReady,
+)
+from .limits import CLIENT_LIMITS, Limits, Timeouts
+from .revisions import Era
+from .session import legacy, modern
+from .session.calls import BatchReply, Call, IncomingRequest
+from .session.connection import ClientConnection
+from .session.era import Auto, Mode, TransportKind, Verdict
+from .session.gates import check_params, declared
+from .session.pagination import PageWalk
+from .session.typing import to_wire
+from .states import CallInput, ClientState
+from .types.lifecycle import ClientCapabilities, Implementation
+from .types.methods import Direction, MethodSpec, spec_for
+from .wire import jsonrpc
+from .wire.jsoncodec import JsonCodec, JsonError, JsonValue
+
+
+class _Default:
+    """Marks an argument that was not given where None has a meaning of its own."""
+
+
+DEFAULT: Final = _Default()
+Timeout: TypeAlias = float | _Default | None
+"""Seconds, None for no limit, or `DEFAULT` for the engine's own."""
+
+
+class ClientEngine(ClientConnection):
+    """One client connection as a state machine.
+
+    `info` is who this client says it is. `capabilities` is what it can be asked for. `mode` is
+    `Auto()` (probe, then the newest version in common), `Legacy()` or `Pin(revision)`. `prior` is
+    a verdict remembered from an earlier connection to the same server: then nothing is probed, and
+    the first answer that contradicts it drops it. `strict` turns tolerances into faults.
+    """
+
+    def __init__(
+        self,
+        info: Implementation,
+        *,
+        now: float,
+        capabilities: ClientCapabilities | None = None,
+        mode: Mode | None = None,
+        prior: Verdict | None = None,
+        transport: TransportKind = TransportKind.STREAM,
+        limits: Limits = CLIENT_LIMITS,
+        timeouts: Timeouts | None = None,
+        codec: JsonCodec | None = None,
+        strict: bool = False,
+        send_client_info: bool = True,
+        check_capabilities: bool = True,
+        http_silence: Literal["legacy", "error"] = "legacy",
+    ) -> None:
+        super().__init__(
+            info,
+            now=now,
+            capabilities=capabilities or ClientCapabilities(),
+            mode=mode or Auto(),
+            prior=prior,
+            transport=transport,
+            limits=limits,
+            timeouts=timeouts or Timeouts(),
+            codec=codec,
+            strict=strict,
+            send_client_info=send_client_info,
+            check_capabilities=check_capabilities,
+            http_silence=http_silence,
+        )
+        self._result_types = {modern.COMPLETE}
+
+    # verbs: any request --------------------------------------------------------------------------
+
+    def request(
+        self,
+        method: str,
+        params: Mapping[str, JsonValue] | None = None,
+        *,
+        now: float,
+        timeout: Timeout = DEFAULT,
+        total_timeout: Timeout = DEFAULT,
+        progress: bool = False,
+        meta: Mapping[str, JsonValue] | None = None,
+        log_level: str | None = None,
+    ) -> Call:
+        """Ask for any method, also one that only you and the server know. Returns its handle.
+
+        `timeout` bounds the silence, `total_timeout` the whole call (seconds). `progress` asks the
+        server to report progress. `meta` adds members to `_meta`. `log_level` asks for the logs of
+        this request (modern). The call ends in `ResultReady` or `RequestFailed`, once.
+
+        Raises LocalProtocolError, with nothing sent, for a method or field that the revision
+        spoken lacks, a capability the server did not declare, or a value that is no JSON.
+        """
+        self._tick(now)
+        if log_level is not None and log_level not in modern.LOG_LEVELS:
+            raise LocalProtocolError(f"log_level must be one of {', '.join(modern.LOG_LEVELS)}")
+        return self._submit(
+            self._calls.new(
+                method,
+                dict(params) if params else {},
+                timeout=self._or(timeout, self.timeouts.request),
+                total_timeout=self._or(total_timeout, self.timeouts.total),
+                wants_progress=progress,
+                meta=meta,
+                log_level=log_level,
+            )
+        )
+
+    def notify(self, method: str, params: Mapping[str, JsonValue] | None = None, *, now: float) -> None:
+        """Send a notification. Raises LocalProtocolError for one that the era lacks."""
+        self._tick(now)
+        if self.state is not ClientState.READY or self._verdict is None:
+            raise LocalProtocolError(f"{method}: not connected (state {self.state.name})")
+        spec = spec_for(method)
+        if spec is not None:
+            check_params(spec, dict(params or {}), self._verdict.revision, Direction.CLIENT_TO_SERVER)
+        self._notify(method, dict(params) if params else None)
+
+    @staticmethod
+    def _or(value: Timeout, default: float | None) -> float | None:
+        return default if isinstance(value, _Default) else value
+
+    # verbs: the protocol's methods ---------------------------------------------------------------
+
+    def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, JsonValue] | None = None,
+        *,
+        now: float,
+        **options: Any,
+    ) -> Call:
+        """Run a tool; ends with a `CallToolResult`. Options as for `request`."""
+        params: dict[str, JsonValue] = {"name": name}
+        if arguments is not None:
+            params["arguments"] = dict(arguments)
+        return self.request("tools/call", params, now=now, **options)
+
+    def list_tools(self, cursor: str | None = None, *, now: float, **options: Any) -> Call:
+        """One page of the tools; ends with a `ListToolsResult`. See `list_all_tools`."""
+        return self._page("tools/list", cursor, now, options)
+
+    def list_resources(self, cursor: str | None = None, *, now: float, **options: Any) -> Call:
+        """One page of the resources; ends with a `ListResourcesResult`."""
+        return self._page("resources/list", cursor, now, options)
+
+    def list_resource_templates(self, cursor: str | None = None, *, now: float, **options: Any) -> Call:
+        """One page of the resource templates; ends with a `ListResourceTemplatesResult`."""
+        return self._page("resources/templates/list", cursor, now, options)
+
+    def list_prompts(self, cursor: str | None = None, *, now: float, **options: Any) -> Call:
+        """One page of the prompts; ends with a `ListPromptsResult`."""
+        return self._page("prompts/list", cursor, now, options)
+
+    def list_all_tools(self, *, now: float, **options: Any) -> Call:
+        """All tools, read page by page; ends with one `ListToolsResult` without a cursor."""
+        return self._walk("tools/list", now, options)
+
+    def list_all_resources(self, *, now: float, **options: Any) -> Call:
+        """All resources, read page by page."""
+        return self._walk("resources/list", now, options)
+
+    def list_all_resource_templates(self, *, now: float, **options: Any) -> Call:
+        """All resource templates, read page by page."""
+        return self._walk("resources/templates/list", now, options)
+
+    def list_all_prompts(self, *, now: float, **options: Any) -> Call:
+        """All prompts, read page by page."""
+        return self._walk("prompts/list", now, options)
+
+    def read_resource(self, uri: str, *, now: float, **options: Any) -> Call:
+        """Read a resource; ends with a `ReadResourceResult`."""
+        return self.request("resources/read", {"uri": uri}, now=now, **options)
+
+    def get_prompt(
+        self,
+        name: str,
+        arguments: Mapping[str, str] | None = None,
+        *,
+        now: float,
+        **options: Any,
+    ) -> Call:
+        """Fill in a prompt; ends with a `GetPromptResult`."""
+        params: dict[str, JsonValue] = {"name": name}
+        if arguments is not None:
+            params["arguments"] = dict(arguments)
+        return self.request("prompts/get", params, now=now, **options)
+
+    def complete(
+        self,
+        ref: Mapping[str, JsonValue],
+        argument: str,
+        value: str,
+        *,
+        now: float,
+        context: Mapping[str, str] | None = None,
+        **options: Any,
+    ) -> Call:
+        """Completions for a prompt's or template's argument; ends with a `CompleteResult`.
+
+        `ref` is a `PromptReference` or `ResourceTemplateReference` as JSON; `context` holds the
+        arguments chosen before (from 2025-06-18 on).
+        """
+        params: dict[str, JsonValue] = {
+            "ref": dict(ref),
+            "argument": {"name": argument, "value": value},
+        }
+        if context is not None:
+            params["context"] = {"arguments": dict(context)}
+        return self.request("completion/complete", params, now=now, **options)
+
+    def discover(self, *, now: float, **options: Any) -> Call:
+        """Ask for versions and capabilities again (modern); ends with a `DiscoverResult`."""
+        return self.request("server/discover", None, now=now, **options)
+
+    def ping(self, *, now: float, timeout: Timeout = DEFAULT) -> Call:
+        """Is the peer alive? (legacy) Ends with an empty result within `timeouts.ping`."""
+        return self.request("ping", None, now=now, timeout=self._or(timeout, self.timeouts.ping))
+
+    def set_log_level(self, level: str, *, now: float, **options: Any) -> Call:
+        """Set the least severe level the server logs (legacy; modern: `log_level` per request)."""
+        if level not in modern.LOG_LEVELS:
+            raise LocalProtocolError(f"level must be one of {', '.join(modern.LOG_LEVELS)}")
+        return self.request("logging/setLevel", {"level": level}, now=now, **options)
+
+    def roots_changed(self, *, now: float) -> None:
+        """Tell the server that the roots changed (legacy; a LocalProtocolError in modern)."""
+        self.notify("notifications/roots/list_changed", now=now)
+
+    def _page(self, method: str, cursor: str | None, now: float, options: dict[str, Any]) -> Call:
+        # An empty cursor is a cursor like any other.
+        params: dict[str, JsonValue] | None = None if cursor is None else {"cursor": cursor}
+        return self.request(method, params, now=now, **options)
+
+    def _walk(self, method: str, now: float, options: dict[str, Any]) -> Call:
+        self._tick(now)
+        spec = spec_for(method)
+        assert spec is not None
+        assert spec.list_member is not None
+        timeout = options.pop("timeout", DEFAULT)
+        total_timeout = options.pop("total_timeout", DEFAULT)
+        max_pages = options.pop("max_pages", self.limits.max_pages)
+        call = self._calls.new(
+            method,
+            {},
+            timeout=self._or(timeout, self.timeouts.request),
+            total_timeout=self._or(total_timeout, self.timeouts.total),
+            wants_progress=options.pop("progress", False),
+            walk=PageWalk(spec.list_member, max_pages),
+            **options,
+        )
+        return self._submit(call)
+
+    # verbs: answering and ending -----------------------------------------------------------------
+
+    def respond(self, request: IncomingRequest, result: Any, *, now: float) -> bool:
+        """Answer a request of the server (legacy) with a result, an object or its typed class.
+
+        Returns False, with nothing sent, when the server cancelled the request meanwhile. Raises
+        LocalProtocolError for a second answer or a value that is no JSON.
+        """
+        self._tick(now)
+        if not self._still_owed(request):
+            return False
+        raw = to_wire(result, request.revision)
+        self._send_answer(request, jsonrpc.result_response(request.id, raw))
+        return True
+
+    def close(self, *, now: float) -> None:
+        """End the conversation. Open calls fail; harmless when it has ended already."""
+        self._tick(now)
+        self._close(None)
+
+    # what may be asked ---------------------------------------------------------------------------
+
+    def _check(self, call: Call) -> None:
+        verdict = self._verdict
+        spec = spec_for(call.method)
+        if verdict is None or spec is None:
+            return
+        check_params(spec, call.params, verdict.revision, Direction.CLIENT_TO_SERVER)
+        if call.log_level is not None and verdict.era is Era.LEGACY:
+            raise LocalProtocolError(
+                f"{call.subject}: log_level per request exists only from 2026-07-28 on; use set_log_level"
+            )
+        needed = spec.asks_server(verdict.revision)
+        if (
+            self._check_capabilities
+            and self._server_capabilities is not None
+            and not declared(needed, self._server_capabilities)
+        ):
+            raise LocalProtocolError(
+                f"{call.subject}: the server does not declare the capability {needed!r} "
+                "(check_capabilities=False asks all the same)"
+            )
+
+    # received: answers ---------------------------------------------------------------------------
+
+    def _on_call_result(self, call: Call, result: dict[str, Any]) -> None:
+        verdict = self._verdict
+        if verdict is not None and verdict.era is Era.MODERN:
+            kind, fault = modern.result_type(result)
+            if fault is PeerFault.MISSING_RESULT_TYPE and not self._tolerate(
+                fault, f"{call.subject}: the result has no resultType", call
+            ):
+                kind = None
+            if kind not in self._result_types:
+                cause = RemoteProtocolError(
+                    fault or PeerFault.UNKNOWN_RESULT_TYPE,
+                    f"a result of type {str(result.get('resultType'))[:64]!r}, which is not known",
+                )
+                self._fail(call, InvalidResponse(f"{call.subject}: {cause}", cause))
+                return
+        if call.walk is not None:
+            try:
+                combined = call.walk.take(result)
+            except PaginationError as error:
+                self._tell_loop(call, error)
+                self._fail(call, error)
+                return
+            if combined is None:
+                self._send_call(call)
+                return
+            result = combined
+        if call.method == "tools/call" and "content" not in result:
+            detail = f"{call.subject}: the result has no content; taken as empty"
+            if not self._tolerate(PeerFault.MISSING_CONTENT, detail, call):
+                cause = RemoteProtocolError(PeerFault.MISSING_CONTENT, "the result has no content")
+                self._fail(call, InvalidResponse(f"{call.subject}: {cause}", cause))
+                return
+        self._calls.end(call, CallInput.SUCCEED)
+        self._emit(ResultReady(call, result, None if verdict is None else verdict.revision))
+
+    def _tell_loop(self, call: Call, error: PaginationError) -> None:
+        if "repeats a cursor" in str(error):
+            self._emit(DeviationTolerated(PeerFault.CURSOR_LOOP, f"{call.subject}: {error}", call))
+
+    def _on_call_error(self, call: Call, error: McpError) -> None:
+        if call.walk is not None and call.walk.restart_after(error):
+            self._send_call(call)
+            return
+        self._fail(call, error)
+
+    def _on_unanswerable(self, message: jsonrpc.ErrorResponse) -> None:
+        handshake = self._handshake
+        told = f"error {message.code} without an id: {message.message[: self.limits.max_excerpt]}"
+        if handshake is not None and handshake.method == "server/discover":
+            cause = RemoteProtocolError(PeerFault.UNANSWERABLE_ERROR, told)
+            self._on_invalid_result(handshake, cause)
+        else:
+            self._ignore(PeerFault.UNANSWERABLE_ERROR, told)
+
+    # received: everything else -------------------------------------------------------------------
+
+    def _allows_batch(self, value: list[JsonValue]) -> bool:
+        verdict = self._verdict
+        if verdict is None:
+            return self.state is ClientState.INITIALIZING
+        return verdict.era is Era.LEGACY and legacy.batches_allowed(verdict.revision)
+
+    def _on_unreadable(self, raw: bytes | bytearray | str, error: JsonError) -> None:
+        # A client never answers what it cannot read: the peer might answer that again.
+        self._ignore(error.fault, f"{error}: {self._excerpt(raw)}")
+
+    def _on_invalid(self, message: jsonrpc.InvalidMessage, batch: BatchReply | None) -> None:
+        if not self._fail_invalid_response(message):
+            self._ignore(message.fault, message.detail)
+
+    def _on_request(self, message: jsonrpc.Request, batch: BatchReply | None) -> None:
+        verdict = self._verdict
+        if verdict is not None and verdict.era is Era.MODERN:
+            self._ignore(
+                PeerFault.UNEXPECTED_REQUEST,
+                f"{message.method}: a modern server sends no requests",
+            )
+            return
+        request = IncomingRequest(
+            message.id,
+            message.method,
+            message.params,
+            Era.LEGACY,
+            self._asked if verdict is None else verdict.revision,
+        )
+        self._accept(request, batch)
+        if message.method == "ping":
+            self._send_answer(request, jsonrpc.result_response(message.id, {}))
+            return
+        spec = spec_for(message.method)
+        if spec is None or not self._can_be_asked(spec):
+            error = McpError(
+                ErrorCode.METHOD_NOT_FOUND, f"this client does not answer {message.method[:128]}"
+            )
+            self._send_answer(request, self._error_message(message.id, error))
+            self._ignore(PeerFault.UNEXPECTED_REQUEST, f"{message.method[:128]} was refused: not declared")
+            return
+        self._emit(RequestReceived(request))
+
+    def _can_be_asked(self, spec: MethodSpec) -> bool:
+        own = to_wire(self._own_capabilities, self._revision)
+        return spec.client_capability is not None and declared(spec.client_capability, own)
+
+    def _on_notification(self, message: jsonrpc.Notification) -> None:
+        params = message.params
+        match message.method:
+            case "notifications/progress":
+                self._take_progress(params)
+            case "notifications/message":
+                level, logger = params.get("level"), params.get("logger")
+                if level not in modern.LOG_LEVELS or "data" not in params:
+                    self._ignore(PeerFault.MALFORMED_NOTIFICATION, "a log message without level or data")
+                    return
+                name = logger if isinstance(logger, str) else None
+                self._emit(LogReceived(str(level), name, params["data"]))
+            case "notifications/tools/list_changed":
+                self._emit(ListChanged(ListKind.TOOLS))
+            case "notifications/resources/list_changed":
+                self._emit(ListChanged(ListKind.RESOURCES))
+            case "notifications/prompts/list_changed":
+                self._emit(ListChanged(ListKind.PROMPTS))
+            case "notifications/resources/updated":
+                uri = params.get("uri")
+                if isinstance(uri, str):
+                    self._emit(ResourceUpdated(uri))
+                else:
+                    self._ignore(PeerFault.MALFORMED_NOTIFICATION, "an update without uri")
+            case "notifications/cancelled":
+                self._take_cancelled(params)
+            case method:
+                self._emit(NotificationReceived(method, params))

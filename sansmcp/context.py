@@ -1,0 +1,57 @@
+"""What a handler can do while it works: report progress, log, look at who asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+
+from .revisions import Era, Revision
+from .server import ServerEngine
+from .session.calls import IncomingRequest
+from .wire.jsoncodec import JsonValue
+
+Submit = Callable[[Callable[[float], object]], object]
+"""Runs a function with the present time where the engine may be touched, then sends what came."""
+
+
+@attrs.define(eq=False)
+class Context:
+    """Handed to a handler that has a parameter ``ctx``.
+
+    The methods return at once and may be called from any thread that the binding runs handlers
+    in; what they send leaves in order.
+    """
+
+    request: IncomingRequest
+    _engine: ServerEngine
+    _submit: Submit
+
+    @property
+    def era(self) -> Era:
+        return self.request.era
+
+    @property
+    def revision(self) -> Revision:
+        return self.request.revision
+
+    @property
+    def client_capabilities(self) -> Mapping[str, Any]:
+        """What the client declared: on this request (modern) or for its session (legacy)."""
+        return self.request.peer_capabilities
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the client no longer wants an answer."""
+        return not self.request.open
+
+    def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+        """Report progress. Nothing is sent to a client that did not ask for it."""
+        self._submit(
+            lambda now: self._engine.report_progress(self.request, progress, total, message, now=now)
+        )
+
+    def log(self, level: str, data: JsonValue, *, logger: str | None = None) -> None:
+        """Log to the client at `level`. Nothing is sent to a client that did not ask for it."""
+        self._submit(lambda now: self._engine.log(level, data, now=now, request=self.request, logger=logger))

@@ -1,0 +1,343 @@
+"""Everything an engine says, one class per thing, complete when published.
+
+Two kinds come out of an engine's pulls, in one order: *to the wire* (`to_wire` is True; a transport
+carries and consumes them) and *to the application*. Commands are named as verbs, received things in
+the past tense.
+
+Events are slotted and compare by identity; they are made on the path of every message, where a
+frozen class would cost twice as much. Treat them as read-only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import attrs
+
+from .errors import PeerFault, RemoteProtocolError, SansmcpError
+from .revisions import Era, Revision
+
+if TYPE_CHECKING:
+    from .session.calls import Call, IncomingRequest
+    from .session.era import Evidence, Verdict
+    from .types.lifecycle import Implementation, ServerCapabilities
+    from .wire.jsonrpc import RequestId
+
+
+class Event:
+    """Base of all events."""
+
+    __slots__ = ()
+    to_wire: ClassVar[bool] = False
+
+
+class WireEvent(Event):
+    """Base of what a transport has to carry out."""
+
+    __slots__ = ()
+    to_wire: ClassVar[bool] = True
+
+
+# to the wire -------------------------------------------------------------------------------------
+
+
+@attrs.define(eq=False, repr=False)
+class SendRequest(WireEvent):
+    """Send a JSON-RPC request and hand back whatever answers it."""
+
+    call: Call
+    """The call that this request serves; its later requests (pages, retries) carry other ids."""
+    message: dict[str, Any]
+    """The envelope, for transports that derive headers from it."""
+    data: bytes
+    """The same envelope encoded, without a line end."""
+
+    def __repr__(self) -> str:
+        return f"SendRequest({self.message['method']} id={self.message['id']!r})"
+
+
+@attrs.define(eq=False, repr=False)
+class SendNotification(WireEvent):
+    """Send a JSON-RPC notification."""
+
+    message: dict[str, Any]
+    data: bytes
+    related: IncomingRequest | None = None
+    """The received request on whose stream it belongs (progress, logs); None: connection-wide."""
+
+    def __repr__(self) -> str:
+        return f"SendNotification({self.message['method']})"
+
+
+@attrs.define(eq=False, repr=False)
+class SendResponse(WireEvent):
+    """Send a JSON-RPC response (for a 2025-03-26 batch: the list of its responses)."""
+
+    message: dict[str, Any] | list[dict[str, Any]]
+    data: bytes
+    request: IncomingRequest | None
+    """What it answers; None when the message could not be read far enough to become a request."""
+
+    def __repr__(self) -> str:
+        if isinstance(self.message, list):
+            return f"SendResponse(batch of {len(self.message)})"
+        kind = "error" if "error" in self.message else "result"
+        return f"SendResponse({kind} id={self.message.get('id')!r})"
+
+
+@attrs.define(eq=False)
+class AbandonRequest(WireEvent):
+    """Stop waiting for a request's answer: close its exchange, where the transport has one each."""
+
+    call: Call
+    request_id: RequestId
+
+
+@attrs.define(eq=False)
+class Reconnect(WireEvent):
+    """Start the peer again, then call the engine's ``connection_restored``."""
+
+    reason: str
+
+
+@attrs.define(eq=False)
+class CloseConnection(WireEvent):
+    """Nothing more will be said: end the transport, after everything sent before."""
+
+
+# to the application: both roles ------------------------------------------------------------------
+
+
+@attrs.define(eq=False, repr=False)
+class ResultReady(Event):
+    """A call ended with a result. A tool's own failure is a result too: see `is_error`."""
+
+    call: Call
+    raw: dict[str, Any]
+    """The result exactly as the peer sent it (a list-all verb: its pages put together)."""
+    revision: Revision | None
+    """The revision under which the result was made, for typing it."""
+    _typed: Any = None
+
+    @property
+    def result(self) -> Any:
+        """The result as the class its method prescribes (the raw dict for a custom method).
+
+        Built at the first access. Raises RemoteProtocolError (INVALID_RESULT) when the raw result
+        does not have the prescribed shape.
+        """
+        if self._typed is None:
+            from .session.typing import typed_result
+
+            self._typed = typed_result(self.call.method, self.raw, self.revision)
+        return self._typed
+
+    @property
+    def is_error(self) -> bool:
+        """Whether a tool reports its own failure (`isError`)."""
+        return self.raw.get("isError") is True
+
+    def __repr__(self) -> str:
+        return f"ResultReady({self.call!r}{', is_error' if self.is_error else ''})"
+
+
+@attrs.define(eq=False)
+class RequestFailed(Event):
+    """A call ended without a result."""
+
+    call: Call
+    error: SansmcpError
+    """`McpError` when the peer answered with an error; a `CallFailure` when the call ended here."""
+
+
+@attrs.define(eq=False)
+class RequestReceived(Event):
+    """The peer asks for something. Answer once with ``respond`` or ``respond_error``."""
+
+    request: IncomingRequest
+
+
+@attrs.define(eq=False)
+class RequestCancelled(Event):
+    """The peer no longer wants an answer. Stop the work; an answer would not be sent."""
+
+    request: IncomingRequest
+    reason: str | None
+
+
+@attrs.define(eq=False)
+class NotificationReceived(Event):
+    """A notification that this library gives no meaning of its own."""
+
+    method: str
+    params: dict[str, Any] = attrs.field(repr=False)
+
+
+@attrs.define(eq=False)
+class ProgressReported(Event):
+    """The peer reports progress of a call."""
+
+    call: Call
+    progress: float
+    total: float | None
+    message: str | None
+
+
+class Harmless(Enum):
+    """Why a message was ignored though nobody did wrong."""
+
+    LATE_RESPONSE = auto()
+    """The answer came after its call had ended here."""
+    LATE_PROGRESS = auto()
+    LATE_CANCEL = auto()
+    """Cancelled after it was answered."""
+    UNKNOWN_NOTIFICATION = auto()
+    AFTER_CLOSE = auto()
+
+
+@attrs.define(eq=False)
+class MessageIgnored(Event):
+    """A message, or a line that is none, had no effect."""
+
+    reason: PeerFault | Harmless
+    detail: str
+    """One line for people. May quote a bounded excerpt of the peer's text."""
+
+    @property
+    def error(self) -> RemoteProtocolError | None:
+        """The peer's fault as an error, or None when it did nothing wrong."""
+        if isinstance(self.reason, PeerFault):
+            return RemoteProtocolError(self.reason, self.detail)
+        return None
+
+
+@attrs.define(eq=False)
+class DeviationTolerated(Event):
+    """The peer deviated from the protocol and was understood nevertheless."""
+
+    fault: PeerFault
+    detail: str
+    call: Call | None = None
+
+
+@attrs.define(eq=False)
+class LimitHit(Event):
+    """A bound of `Limits` was reached."""
+
+    limit: str
+    """The name of the member of `Limits`."""
+    detail: str
+
+
+@attrs.define(eq=False)
+class SessionStarted(Event):
+    """Server: a legacy client opened its session. Client: the handshake is complete."""
+
+    revision: Revision
+    peer: Implementation | None
+
+
+@attrs.define(eq=False)
+class SessionEnded(Event):
+    """The engine is closed; it comes once. `error` is None after an orderly end."""
+
+    error: SansmcpError | None
+
+
+# to the application: client ----------------------------------------------------------------------
+
+
+@attrs.define(eq=False)
+class EraDecided(Event):
+    """It is known how the server speaks; queued calls leave now."""
+
+    verdict: Verdict
+    """What to remember: give it to the next connection as ``prior``."""
+    server_info: Implementation | None
+    """As the server says of itself: for display, never for decisions."""
+    capabilities: ServerCapabilities | None
+    """None where nothing was asked (a pinned or remembered modern version)."""
+    instructions: str | None
+    evidence: Sequence[Evidence]
+    """What was tried and what came of it, in order."""
+
+    @property
+    def era(self) -> Era:
+        return self.verdict.era
+
+    @property
+    def revision(self) -> Revision:
+        return self.verdict.revision
+
+
+@attrs.define(eq=False)
+class LogReceived(Event):
+    """The server logged something."""
+
+    level: str
+    logger: str | None
+    data: Any
+
+
+class ListKind(Enum):
+    """The lists that a server may announce changes of; the value is the wire's name for it."""
+
+    TOOLS = "tools"
+    RESOURCES = "resources"
+    PROMPTS = "prompts"
+
+
+@attrs.define(eq=False)
+class ListChanged(Event):
+    """A list of the server changed; read it again."""
+
+    kind: ListKind
+
+
+@attrs.define(eq=False)
+class ResourceUpdated(Event):
+    """A resource that was subscribed to changed."""
+
+    uri: str
+
+
+@attrs.define(eq=False)
+class PeerGone(Event):
+    """The server ended or the connection broke; each open call has failed."""
+
+    returncode: int | None
+    stderr_tail: str
+    restarting: bool
+    """Whether the transport starts it again. Calls made meanwhile wait."""
+
+
+__all__ = [
+    "AbandonRequest",
+    "CloseConnection",
+    "DeviationTolerated",
+    "EraDecided",
+    "Event",
+    "Harmless",
+    "LimitHit",
+    "ListChanged",
+    "ListKind",
+    "LogReceived",
+    "MessageIgnored",
+    "NotificationReceived",
+    "PeerGone",
+    "ProgressReported",
+    "Reconnect",
+    "RequestCancelled",
+    "RequestFailed",
+    "RequestReceived",
+    "ResourceUpdated",
+    "ResultReady",
+    "SendNotification",
+    "SendRequest",
+    "SendResponse",
+    "SessionEnded",
+    "SessionStarted",
+    "WireEvent",
+]

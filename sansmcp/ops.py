@@ -1,0 +1,68 @@
+"""What a transport asks its driver to do: a closed union, so a pump is one ``match``.
+
+A connection is named by an integer that the transport chose; it is never used twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import attrs
+
+ConnectionId: TypeAlias = int
+
+
+@attrs.define(eq=False)
+class Spawn:
+    """Start a child process in a group of its own, all three standard streams as pipes.
+
+    Then call ``opened``, or ``failed`` with the error. `env` is the whole environment.
+    """
+
+    conn: ConnectionId
+    argv: Sequence[str]
+    env: Mapping[str, str] = attrs.field(repr=False)
+    cwd: str | None
+
+
+@attrs.define(eq=False, repr=False)
+class Write:
+    """Write bytes, all of them and in order."""
+
+    conn: ConnectionId
+    data: bytes
+
+    def __repr__(self) -> str:
+        return f"Write({self.conn}, {len(self.data)} bytes)"
+
+
+@attrs.define(eq=False)
+class CloseWrite:
+    """Close the writing half, after everything written before."""
+
+    conn: ConnectionId
+
+
+@attrs.define(eq=False)
+class Close:
+    """Close the connection, after everything written before."""
+
+    conn: ConnectionId
+
+
+@attrs.define(eq=False)
+class Terminate:
+    """Ask the child's process group to end (SIGTERM). Harmless when it is gone."""
+
+    conn: ConnectionId
+
+
+@attrs.define(eq=False)
+class Kill:
+    """End whatever is left of the child's process group (SIGKILL). Harmless when it is gone."""
+
+    conn: ConnectionId
+
+
+Op: TypeAlias = Spawn | Write | CloseWrite | Close | Terminate | Kill

@@ -1,0 +1,116 @@
+"""From what a handler returned to the result its method prescribes.
+
+Specification: 2026-07-28, server/tools (tool result), server/resources, server/prompts.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Mapping
+from typing import Any
+
+from .errors import LocalProtocolError, SansmcpError
+from .revisions import Revision
+from .session.typing import to_wire
+from .types.base import WireObject
+
+MAX_COMPLETIONS = 100
+"""The protocol's own bound on completion values."""
+
+
+class ToolError(SansmcpError):
+    """Raise it in a handler: its text is shown to the client (and to the model) as it is."""
+
+
+def tool_result(value: Any, revision: Revision) -> Any:
+    """Text → a text block; a mapping → structured content and its JSON as text; a list of blocks,
+    a `CallToolResult` or None as they are meant. Another JSON value → its JSON as text.
+
+    Raises LocalProtocolError for what has no place in a tool result.
+    """
+    if isinstance(value, WireObject):
+        return {"content": [to_wire(value, revision)]} if _is_block(value) else value
+    if value is None:
+        return {"content": []}
+    if isinstance(value, str):
+        return {"content": [_text(value)]}
+    if isinstance(value, Mapping):
+        return {"content": [_text(_as_json(value))], "structuredContent": dict(value)}
+    if isinstance(value, (list, tuple)) and all(_is_block(item) for item in value):
+        return {"content": [to_wire(item, revision) for item in value]}
+    return {"content": [_text(_as_json(value))]}
+
+
+def tool_error(text: str) -> dict[str, Any]:
+    """A result that reports the tool's own failure."""
+    return {"content": [_text(text)], "isError": True}
+
+
+def resource_result(value: Any, revision: Revision, uri: str, mime_type: str | None) -> Any:
+    """str → text contents, bytes → a blob, a list of contents or a result as they are."""
+    if isinstance(value, WireObject) and not hasattr(value, "uri"):
+        return value
+    if isinstance(value, (list, tuple)):
+        return {"contents": [to_wire(item, revision) for item in value]}
+    if isinstance(value, (WireObject, Mapping)):
+        return {"contents": [to_wire(value, revision)]}
+    contents: dict[str, Any] = {"uri": uri}
+    if mime_type is not None:
+        contents["mimeType"] = mime_type
+    if isinstance(value, str):
+        contents["text"] = value
+    elif isinstance(value, (bytes, bytearray, memoryview)):
+        contents["blob"] = b64encode(value).decode("ascii")
+    else:
+        raise LocalProtocolError(
+            f"a resource handler returns str, bytes or contents, not {type(value).__name__}"
+        )
+    return {"contents": [contents]}
+
+
+def prompt_result(value: Any, revision: Revision, description: str | None) -> Any:
+    """Text → one user message; a list of messages or a `GetPromptResult` as they are."""
+    if isinstance(value, WireObject) and not hasattr(value, "role"):
+        return value
+    if isinstance(value, str):
+        messages: list[Any] = [{"role": "user", "content": _text(value)}]
+    elif isinstance(value, (list, tuple)):
+        messages = [
+            {"role": "user", "content": _text(item)} if isinstance(item, str) else to_wire(item, revision)
+            for item in value
+        ]
+    elif isinstance(value, (WireObject, Mapping)):
+        messages = [to_wire(value, revision)]
+    else:
+        raise LocalProtocolError(f"a prompt handler returns text or messages, not {type(value).__name__}")
+    result: dict[str, Any] = {"messages": messages}
+    if description is not None:
+        result["description"] = description
+    return result
+
+
+def complete_result(value: Any, revision: Revision) -> Any:
+    """A list of texts (the first 100 are sent) or a `CompleteResult` as it is."""
+    if isinstance(value, (WireObject, Mapping)):
+        return value
+    values = list(value or ())
+    completion: dict[str, Any] = {"values": values[:MAX_COMPLETIONS], "total": len(values)}
+    completion["hasMore"] = len(values) > MAX_COMPLETIONS
+    return {"completion": completion}
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def _is_block(value: Any) -> bool:
+    kind = value.get("type") if isinstance(value, Mapping) else getattr(value, "type", None)
+    return isinstance(kind, str) and isinstance(value, (WireObject, Mapping))
+
+
+def _as_json(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise LocalProtocolError(f"a handler returned a value that is no JSON: {error}") from error

@@ -1,0 +1,248 @@
+"""The wire forms of the modern era: everything a request means is in the request.
+
+Only this file knows them. Client side: stamping `_meta`, reading a DiscoverResult and result types.
+Server side: reading `_meta`, finishing results.
+
+Specification: 2026-07-28, basic/index (`_meta`, result type, statelessness), server/discover.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from ..errors import ErrorCode, LocalProtocolError, McpError, PeerFault
+from ..revisions import Revision
+from ..wire.jsonrpc import RequestId
+
+PREFIX: Final = "io.modelcontextprotocol/"
+META_VERSION: Final = PREFIX + "protocolVersion"
+META_CLIENT_INFO: Final = PREFIX + "clientInfo"
+META_CAPABILITIES: Final = PREFIX + "clientCapabilities"
+META_LOG_LEVEL: Final = PREFIX + "logLevel"
+META_SERVER_INFO: Final = PREFIX + "serverInfo"
+
+REQUEST_KEYS: Final = (META_VERSION, META_CAPABILITIES, META_CLIENT_INFO)
+"""`_meta` keys by which a request shows that it is modern."""
+
+COMPLETE: Final = "complete"
+INPUT_REQUIRED: Final = "input_required"
+
+LOG_LEVELS: Final = (
+    "debug",
+    "info",
+    "notice",
+    "warning",
+    "error",
+    "critical",
+    "alert",
+    "emergency",
+)
+"""Least severe first."""
+
+
+class Stamp:
+    """Writes `_meta` on what a client sends: made once per connection, then only copied."""
+
+    def __init__(
+        self,
+        revision: Revision | str,
+        client_info: Mapping[str, Any] | None,
+        capabilities: Mapping[str, Any],
+    ) -> None:
+        self._meta: Final[dict[str, Any]] = {
+            META_VERSION: str(revision),
+            META_CAPABILITIES: capabilities,
+        }
+        if client_info is not None:
+            self._meta[META_CLIENT_INFO] = client_info
+
+    def request(
+        self,
+        params: Mapping[str, Any],
+        *,
+        token: RequestId | None = None,
+        log_level: str | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """`params` with a complete `_meta`. Raises LocalProtocolError for a reserved key."""
+        stamped = self._meta.copy()
+        given = params.get("_meta")
+        for source in (given, meta):
+            if source:
+                refuse_reserved(source)
+                stamped.update(source)
+        if token is not None:
+            stamped.setdefault("progressToken", token)
+        if log_level is not None:
+            stamped[META_LOG_LEVEL] = log_level
+        return {**params, "_meta": stamped}
+
+    def notification(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """`params` of a notification with `_meta`."""
+        return {**params, "_meta": {**self._meta, **params.get("_meta", {})}}
+
+
+def refuse_reserved(meta: Mapping[str, Any]) -> None:
+    """Raise LocalProtocolError when the application sets a key that is the engine's to write."""
+    for key in REQUEST_KEYS:
+        if key in meta:
+            raise LocalProtocolError(f"_meta key {key} is written by the engine: do not set it")
+
+
+# client: reading ---------------------------------------------------------------------------------
+
+
+def read_discover(raw: Mapping[str, Any]) -> tuple[list[str], list[str]] | None:
+    """The versions in a DiscoverResult and what was tolerated in it; None when it is none.
+
+    Only the list of versions decides. A malformed optional part never changes the verdict.
+    """
+    versions = raw.get("supportedVersions")
+    if not isinstance(versions, list) or not all(isinstance(v, str) for v in versions):
+        return None
+    odd = []
+    if not isinstance(raw.get("capabilities"), dict):
+        odd.append("capabilities is no object")
+    instructions = raw.get("instructions")
+    if instructions is not None and not isinstance(instructions, str):
+        odd.append("instructions is no string")
+    meta = raw.get("_meta")
+    if meta is not None and not isinstance(meta, dict):
+        odd.append("_meta is no object")
+    return versions, odd
+
+
+def result_type(raw: Mapping[str, Any]) -> tuple[str | None, PeerFault | None]:
+    """The result's type, and the fault when it is missing or no string."""
+    kind = raw.get("resultType")
+    if kind is None:
+        return COMPLETE, PeerFault.MISSING_RESULT_TYPE
+    if not isinstance(kind, str):
+        return None, PeerFault.UNKNOWN_RESULT_TYPE
+    return kind, None
+
+
+# server: reading a request's _meta ---------------------------------------------------------------
+
+
+@attrs.frozen
+class RequestMeta:
+    """What a modern request says about itself and its sender."""
+
+    revision: Revision
+    capabilities: Mapping[str, Any]
+    client_info: Any
+    log_level: str | None
+
+
+def is_modern(params: Mapping[str, Any]) -> bool:
+    """Whether the request claims to be modern: it carries one of the `_meta` keys of the era."""
+    meta = params.get("_meta")
+    return isinstance(meta, dict) and any(key in meta for key in REQUEST_KEYS)
+
+
+def read_request_meta(
+    params: Mapping[str, Any], supported: Sequence[str], serves: Sequence[Revision]
+) -> RequestMeta | McpError:
+    """Climb the ladder: complete `_meta` (-32602) before a served version (-32022).
+
+    `supported` is what an error tells of our versions; `serves` what is served statelessly.
+    """
+    meta = params.get("_meta")
+    if not isinstance(meta, dict):
+        return missing_meta("_meta")
+    version = meta.get(META_VERSION)
+    if version is None:
+        return missing_meta(META_VERSION)
+    capabilities = meta.get(META_CAPABILITIES)
+    if capabilities is None:
+        return missing_meta(META_CAPABILITIES)
+    if not isinstance(version, str):
+        return invalid_meta(META_VERSION, "must be a string")
+    if not isinstance(capabilities, dict):
+        return invalid_meta(META_CAPABILITIES, "must be an object")
+    info = meta.get(META_CLIENT_INFO)
+    if info is not None and not isinstance(info, dict):
+        return invalid_meta(META_CLIENT_INFO, "must be an object")
+    for revision in serves:
+        if revision == version:
+            break
+    else:
+        return unsupported_version(version, supported)
+    level = meta.get(META_LOG_LEVEL)
+    if level is not None and level not in LOG_LEVELS:
+        return invalid_meta(META_LOG_LEVEL, f"must be one of {', '.join(LOG_LEVELS)}")
+    return RequestMeta(revision, capabilities, info, level)
+
+
+def missing_meta(key: str) -> McpError:
+    """The error for a request without a required `_meta` member."""
+    where = key if key == "_meta" else f"_meta member {key}"
+    return McpError(
+        ErrorCode.INVALID_PARAMS,
+        f"{where} is missing: every request of 2026-07-28 carries it "
+        "(earlier revisions open with initialize)",
+        {"missing": key},
+    )
+
+
+def invalid_meta(key: str, rule: str) -> McpError:
+    """The error for a `_meta` member with an unusable value."""
+    return McpError(ErrorCode.INVALID_PARAMS, f"_meta member {key} {rule}", {"invalid": key})
+
+
+def unsupported_version(requested: str, supported: Sequence[str]) -> McpError:
+    """The error for a version that is not served; it names those that are."""
+    return McpError(
+        ErrorCode.UNSUPPORTED_PROTOCOL_VERSION,
+        f"protocol version {requested[:64]!r} is not supported",
+        {"supported": list(supported), "requested": requested},
+    )
+
+
+def missing_capability(required: Mapping[str, Any]) -> McpError:
+    """The error for a request whose sender did not declare what its processing needs."""
+    return McpError(
+        ErrorCode.MISSING_CLIENT_CAPABILITY,
+        f"the client did not declare: {', '.join(required)}",
+        {"requiredCapabilities": dict(required)},
+    )
+
+
+# server: writing results -------------------------------------------------------------------------
+
+
+def finish_result(
+    raw: Mapping[str, Any],
+    *,
+    cacheable: bool,
+    server_info: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """A result as this era requires it: result type, cache hints, who answered."""
+    finished = dict(raw)
+    finished.setdefault("resultType", COMPLETE)
+    if cacheable:
+        finished.setdefault("ttlMs", 0)
+        finished.setdefault("cacheScope", "private")
+    if server_info is not None:
+        given = finished.get("_meta")
+        meta = dict(given) if isinstance(given, Mapping) else {}
+        meta.setdefault(META_SERVER_INFO, server_info)
+        finished["_meta"] = meta
+    return finished
+
+
+def discover_result(
+    versions: Sequence[str], capabilities: Mapping[str, Any], instructions: str | None
+) -> dict[str, Any]:
+    """The body of a DiscoverResult."""
+    result: dict[str, Any] = {
+        "supportedVersions": list(versions),
+        "capabilities": dict(capabilities),
+    }
+    if instructions is not None:
+        result["instructions"] = instructions
+    return result

@@ -1,0 +1,306 @@
+"""MCP over one byte stream, a line per message: sockets, pipes, memory.
+
+Bytes in, events and ops out. After every input or verb, in this order: `next_op` until None,
+`next_event` until None, then re-arm the timer for `next_timeout`. What to do is in the ops; the
+transport itself does no I/O.
+
+Specification: 2026-07-28, basic/transports/stdio (framing), basic/transports (custom transports).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from typing import Final, Generic, TypeVar
+
+from .client import ClientEngine
+from .clock import Deadlines
+from .errors import PeerFault
+from .events import (
+    CloseConnection,
+    DeviationTolerated,
+    Event,
+    LimitHit,
+    MessageIgnored,
+    Reconnect,
+    SendNotification,
+    SendRequest,
+    SendResponse,
+)
+from .ops import Close, ConnectionId, Op, Write
+from .server import ServerEngine
+from .session.endpoint import Endpoint
+from .wire.lines import LineDecoder, LineFault, encode_line
+from .wire.peek import excerpt
+
+E = TypeVar("E", bound=Endpoint)
+
+TIMER_GRACE: Final = "grace"
+
+
+class LineTransport(ABC, Generic[E]):
+    """An engine on a byte stream. The same machine to its driver whatever the role."""
+
+    def __init__(self, engine: E, *, now: float) -> None:
+        self.engine: Final = engine
+        self._now = now
+        self._conn: ConnectionId = 0
+        self._decoder = LineDecoder(engine.limits.max_message)
+        self._ops: deque[Op] = deque()
+        self._events: deque[Event] = deque()
+        self._out: list[bytes] = []
+        self._timers: Deadlines[str] = Deadlines()
+        self._writes_paused = False
+        self._input_ended = False
+        self._lines_left = False
+        """Whether lines were received that the engine did not take yet (back-pressure)."""
+
+    # pulls ---------------------------------------------------------------------------------------
+
+    def next_op(self) -> Op | None:
+        """The next thing to do, or None. Writes that came together are one op."""
+        self._pump()
+        return self._ops.popleft() if self._ops else None
+
+    def next_event(self) -> Event | None:
+        """The next event for the application, or None."""
+        return self._events.popleft() if self._events else None
+
+    def next_timeout(self) -> float | None:
+        """The absolute time at which `handle_timeout` wants to be called, or None."""
+        a, b = self.engine.next_timeout(), self._timers.next()
+        return b if a is None else a if b is None else min(a, b)
+
+    @property
+    def wants_data(self) -> bool:
+        """False while reading more would exceed a limit: then stop reading."""
+        return self.engine.wants_data and len(self._events) < self.engine.limits.max_buffered_events
+
+    @property
+    @abstractmethod
+    def finished(self) -> bool:
+        """Whether nothing is left to do: every op was handed out and the peer is gone."""
+
+    # inputs --------------------------------------------------------------------------------------
+
+    def receive_data(self, conn: ConnectionId, data: bytes | bytearray, now: float) -> None:
+        """Bytes came from the peer, in whatever pieces."""
+        self._tick(now)
+        if conn == self._conn and not self._input_ended:
+            self._decoder.receive_data(data)
+            self._feed()
+
+    def handle_timeout(self, now: float) -> None:
+        """Let every deadline that has passed take effect. Harmless at any time."""
+        self._tick(now)
+        self.engine.handle_timeout(now)
+        for key, _ in self._timers.expired(self._now):
+            self._on_timer(key)
+
+    def pause_writing(self, conn: ConnectionId) -> None:
+        """What was written piles up: the peer does not read."""
+        if conn == self._conn:
+            self._writes_paused = True
+
+    def resume_writing(self, conn: ConnectionId) -> None:
+        """The peer reads again."""
+        if conn == self._conn:
+            self._writes_paused = False
+
+    # inside --------------------------------------------------------------------------------------
+
+    def _tick(self, now: float) -> None:
+        self._now = max(self._now, now)
+
+    def _feed(self) -> None:
+        """Give the engine the lines that are there, as far as it takes any."""
+        engine, decoder = self.engine, self._decoder
+        while engine.wants_data:
+            line = decoder.next_line()
+            if line is None:
+                self._lines_left = False
+                return
+            if isinstance(line, LineFault):
+                self._on_fault(line)
+            else:
+                engine.receive_message(line, now=self._now)
+        self._lines_left = True
+
+    def _on_fault(self, fault: LineFault) -> None:
+        match fault.fault:
+            case PeerFault.MESSAGE_TOO_LARGE:
+                self.engine.receive_oversize(fault.id, like_response=fault.like_response, now=self._now)
+            case PeerFault.BYTE_ORDER_MARK:
+                self._tell(DeviationTolerated(fault.fault, "a byte order mark was taken off"))
+            case PeerFault.HEADER_FRAMING:
+                detail = (
+                    "a Content-Length header: the peer seems to frame messages as the Language "
+                    "Server Protocol does; here each message is one line"
+                )
+                self._tell(MessageIgnored(fault.fault, detail))
+            case _:
+                shown = excerpt(fault.head, self.engine.limits.max_excerpt)
+                self._tell(MessageIgnored(fault.fault, f"cut off at the end of the stream: {shown}"))
+
+    def _tell(self, event: Event) -> None:
+        self._pump()
+        self._events.append(event)
+
+    def _pump(self) -> None:
+        """Carry out what the engine wants sent; pass the rest on, in order."""
+        engine = self.engine
+        if self._lines_left:
+            self._feed()
+        while (event := engine.next_event()) is not None:
+            match event:
+                case SendRequest() | SendResponse() | SendNotification():
+                    self._out.append(encode_line(event.data))
+                case CloseConnection():
+                    self._flush()
+                    self._on_close()
+                case Reconnect():
+                    self._flush()
+                    self._on_reconnect(event)
+                case _:
+                    self._events.append(event)
+        self._flush()
+
+    def _flush(self) -> None:
+        if self._out:
+            data = self._out[0] if len(self._out) == 1 else b"".join(self._out)
+            self._out.clear()
+            if self._may_write:
+                self._ops.append(Write(self._conn, data))
+
+    _may_write = True
+
+    @abstractmethod
+    def _on_close(self) -> None:
+        """The engine has nothing more to say."""
+
+    @abstractmethod
+    def _on_reconnect(self, event: Reconnect) -> None:
+        """The engine wants the peer again."""
+
+    def _on_timer(self, key: str) -> None:
+        """A deadline of the transport's own has passed."""
+
+
+class LineClient(LineTransport[ClientEngine]):
+    """A client on a stream that somebody else connects: a socket, or memory."""
+
+    def __init__(self, engine: ClientEngine, *, now: float) -> None:
+        super().__init__(engine, now=now)
+        self._ended = False
+
+    @property
+    def finished(self) -> bool:
+        return self._ended and not self._ops
+
+    def opened(self, conn: ConnectionId, now: float) -> None:
+        """The stream is there: the engine may speak."""
+        self._tick(now)
+        self._conn = conn
+        self.engine.connect(now=self._now)
+
+    def receive_eof(self, conn: ConnectionId, now: float) -> None:
+        """The server will send nothing more."""
+        self._lost(conn, now, "the server closed the connection")
+
+    def failed(self, conn: ConnectionId, error: str, now: float) -> None:
+        """The stream broke; what was not written never left."""
+        self._lost(conn, now, f"the connection failed: {error}")
+
+    def _lost(self, conn: ConnectionId, now: float, detail: str) -> None:
+        self._tick(now)
+        if conn == self._conn and not self._ended:
+            self._decoder.receive_eof()
+            self._feed()
+            self._input_ended = True
+            self.engine.connection_lost(now=self._now, detail=detail)
+            self._pump()
+
+    def close(self, now: float) -> None:
+        """End the conversation and the stream."""
+        self._tick(now)
+        self.engine.close(now=self._now)
+
+    def _on_close(self) -> None:
+        if not self._ended:
+            self._ended = True
+            self._ops.append(Close(self._conn))
+
+    def _on_reconnect(self, event: Reconnect) -> None:
+        # There is nobody here who could bring the stream back.
+        self.engine.close(now=self._now)
+
+
+class LineServer(LineTransport[ServerEngine]):
+    """A server on a stream: standard input and output, a socket, or memory.
+
+    `grace` is how long (seconds) answers that are owed may still be given after the client closed
+    its side.
+    """
+
+    def __init__(self, engine: ServerEngine, *, now: float, grace: float = 10.0) -> None:
+        super().__init__(engine, now=now)
+        self._grace = grace
+        self._ended = False
+        self._draining = False
+        """Whether the engine knows of the end: it is told after the last line."""
+
+    @property
+    def finished(self) -> bool:
+        return self._ended and not self._ops
+
+    @property
+    def wants_data(self) -> bool:
+        return super().wants_data and not self._writes_paused
+
+    def accepted(self, conn: ConnectionId, now: float) -> None:
+        """The stream is there."""
+        self._tick(now)
+        self._conn = conn
+
+    def receive_eof(self, conn: ConnectionId, now: float) -> None:
+        """The client sends nothing more; answers already owed are still given."""
+        self._tick(now)
+        if conn == self._conn and not self._ended:
+            self._decoder.receive_eof()
+            self._input_ended = True
+            self._pump()
+
+    def _pump(self) -> None:
+        super()._pump()
+        # not before every line that came earlier was taken
+        if self._input_ended and not self._draining and not self._lines_left:
+            self._draining = True
+            self._timers.set(TIMER_GRACE, self._now + self._grace, TIMER_GRACE)
+            self.engine.receive_eof(now=self._now)
+            super()._pump()
+
+    def failed(self, conn: ConnectionId, error: str, now: float) -> None:
+        """The client does not read any more, or the stream broke."""
+        self._tick(now)
+        if conn == self._conn and not self._ended:
+            self._tell(MessageIgnored(PeerFault.WRITE_CLOSED, f"the stream failed: {error}"))
+            self.engine.connection_lost(now=self._now, detail=f"the stream failed: {error}")
+            self._pump()
+
+    def close(self, now: float) -> None:
+        """End the conversation and the stream, after what was said before."""
+        self._tick(now)
+        self.engine.close(now=self._now)
+
+    def _on_timer(self, key: str) -> None:
+        self._tell(LimitHit(key, f"answers were still owed {self._grace:g} s after the end of input"))
+        self.engine.close(now=self._now)
+
+    def _on_close(self) -> None:
+        if not self._ended:
+            self._ended = True
+            self._timers.clear_all()
+            self._ops.append(Close(self._conn))
+
+    def _on_reconnect(self, event: Reconnect) -> None:
+        """A server never asks for that."""
