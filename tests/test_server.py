@@ -1,0 +1,820 @@
+"""The server engine at message level: ladder, eras, answers, cancel, garbage, end."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from sansmcp import (
+    CloseConnection,
+    ConnectionEnded,
+    ErrorCode,
+    Harmless,
+    Implementation,
+    Limits,
+    ListKind,
+    LocalProtocolError,
+    McpError,
+    MessageIgnored,
+    NotificationReceived,
+    PeerFault,
+    RequestCancelled,
+    RequestFailed,
+    RequestReceived,
+    ResultReady,
+    Revision,
+    SendNotification,
+    SessionEnded,
+    SessionStarted,
+)
+from sansmcp.types import CallToolResult, ListToolsResult, TextContent, Tool
+
+from .support import CAPABILITIES_KEY, INFO_KEY, VERSION_KEY, Driver, meta, opened, request, server
+
+ALL = [r.value for r in Revision]
+LEGACY = ALL[:-1]
+MODERN = ALL[-1]
+ANY_ERA = pytest.mark.parametrize("version", ALL)
+
+
+def serving(version: str, **options: Any) -> Driver:
+    return server(**options) if version == MODERN else opened(version, **options)
+
+
+def ask(driver: Driver, version: str, method: str, params: Any = None, *, id: Any = 1) -> Any:
+    driver.receive(request(method, params, id=id, modern=version == MODERN))
+    received = driver.of(RequestReceived)
+    return received[-1].request if received else None
+
+
+def code(driver: Driver) -> int:
+    return driver.last["error"]["code"]  # type: ignore[no-any-return]
+
+
+# the ladder -------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("B6", "I3")
+@pytest.mark.parametrize(
+    ("stamp", "expected", "key"),
+    [
+        ({CAPABILITIES_KEY: {}}, -32602, VERSION_KEY),
+        ({VERSION_KEY: MODERN}, -32602, CAPABILITIES_KEY),
+        ({INFO_KEY: {"name": "x", "version": "1"}}, -32602, VERSION_KEY),
+        ({VERSION_KEY: 5, CAPABILITIES_KEY: {}}, -32602, VERSION_KEY),
+        ({VERSION_KEY: MODERN, CAPABILITIES_KEY: []}, -32602, CAPABILITIES_KEY),
+        ({VERSION_KEY: MODERN, CAPABILITIES_KEY: {}, INFO_KEY: "x"}, -32602, INFO_KEY),
+        ({VERSION_KEY: "1900-01-01"}, -32602, CAPABILITIES_KEY),
+        ({VERSION_KEY: "1900-01-01", CAPABILITIES_KEY: {}}, -32022, None),
+        ({**meta(), "io.modelcontextprotocol/logLevel": "loud"}, -32602, "logLevel"),
+        ({}, -32602, VERSION_KEY),
+        (None, -32602, "_meta"),
+    ],
+)
+def test_an_incomplete_meta_is_refused_by_name(stamp: Any, expected: int, key: str | None) -> None:
+    driver = server()
+    params = {} if stamp is None else {"_meta": stamp}
+    driver.receive({"jsonrpc": "2.0", "id": 7, "method": "tools/list", "params": params})
+    assert code(driver) == expected
+    assert driver.last["id"] == 7
+    if key is not None:
+        assert key in driver.last["error"]["message"]
+    assert not driver.of(RequestReceived)
+    assert driver.of(MessageIgnored)
+
+
+@pytest.mark.req("B7")
+@pytest.mark.case("V-09")
+@pytest.mark.parametrize("version", ["1900-01-01", "2025-11-25", "2099-01-01"])
+def test_an_unserved_version_is_told_what_is_served(version: str) -> None:
+    driver = server()
+    driver.receive(request("tools/list", {"_meta": meta(version)}))
+    assert code(driver) == -32022
+    assert driver.last["error"]["data"] == {"supported": ALL[::-1], "requested": version}
+
+
+@pytest.mark.case("V-09")
+def test_discover_under_a_legacy_version_is_unknown() -> None:
+    driver = server()
+    driver.receive(request("server/discover", {"_meta": meta("2025-11-25")}))
+    assert code(driver) == -32601
+
+
+@pytest.mark.case("J-14")
+@pytest.mark.parametrize("version", [*ALL, None])
+def test_an_unknown_method_is_not_found_in_any_era(version: str | None) -> None:
+    driver = server() if version is None else serving(version)
+    driver.receive(request("no/such", id=3, modern=version == MODERN))
+    assert code(driver) == -32601
+    assert driver.last["id"] == 3
+
+
+@pytest.mark.req("W2")
+@pytest.mark.case("G-07")
+@ANY_ERA
+def test_only_what_is_declared_is_served(version: str) -> None:
+    driver = serving(version, capabilities=("tools",))
+    ask(driver, version, "prompts/list")
+    assert code(driver) == -32601
+    assert ask(driver, version, "tools/list").method == "tools/list"
+
+
+@pytest.mark.parametrize(
+    ("version", "method"),
+    [
+        (MODERN, "ping"),
+        (MODERN, "logging/setLevel"),
+        (MODERN, "resources/subscribe"),
+        (MODERN, "initialize"),
+        (MODERN, "subscriptions/listen"),
+        ("2025-11-25", "server/discover"),
+        ("2025-11-25", "sampling/createMessage"),
+        ("2025-06-18", "logging/setLevel"),
+    ],
+)
+def test_a_method_outside_its_revision_or_capability_is_not_found(version: str, method: str) -> None:
+    driver = serving(version)
+    ask(driver, version, method)
+    assert code(driver) == -32601
+
+
+# both eras on one connection --------------------------------------------------------------------
+
+
+@pytest.mark.req("A17", "W3", "W8")
+@pytest.mark.case("V-11")
+def test_modern_requests_are_served_before_during_and_after_a_legacy_session() -> None:
+    driver = server()
+    ask(driver, MODERN, "tools/list", id=1)
+    driver.receive(
+        {
+            "jsonrpc": "2.0",
+            "id": 2,
+            "method": "initialize",
+            "params": {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {},
+                "clientInfo": {"name": "c", "version": "1"},
+            },
+        }
+    )
+    assert driver.last["result"]["protocolVersion"] == "2025-06-18"
+    ask(driver, "2025-06-18", "tools/list", id=3)
+    ask(driver, MODERN, "tools/list", id=4)
+    revisions = [e.request.revision.value for e in driver.of(RequestReceived)]
+    assert revisions == [MODERN, "2025-06-18", MODERN]
+
+
+@pytest.mark.req("W8", "B8", "N7")
+def test_discover_tells_versions_capabilities_and_who_answers() -> None:
+    driver = server(instructions="be nice")
+    driver.receive(request("server/discover", id="d"))
+    body = driver.last["result"]
+    assert body["supportedVersions"] == ALL[::-1]
+    assert body["capabilities"] == {"tools": {}, "resources": {}, "prompts": {}}
+    assert body["instructions"] == "be nice"
+    assert (body["ttlMs"], body["cacheScope"], body["resultType"]) == (0, "private", "complete")
+    assert body["_meta"]["io.modelcontextprotocol/serverInfo"] == {"name": "me", "version": "1.0"}
+
+
+@pytest.mark.req("B8")
+def test_the_server_can_keep_its_name_to_itself() -> None:
+    driver = server(show_server_info=False)
+    driver.receive(request("server/discover"))
+    assert "_meta" not in driver.last["result"]
+
+
+@pytest.mark.case("V-08", "L-07")
+@pytest.mark.parametrize(
+    ("asked", "answered"),
+    [*((v, v) for v in LEGACY), (MODERN, "2025-11-25"), ("2099-01-01", "2025-11-25"), ("", "2025-11-25")],
+)
+def test_initialize_is_answered_with_a_legacy_version(asked: str, answered: str) -> None:
+    driver = server()
+    driver.receive(
+        {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "initialize",
+            "params": {
+                "protocolVersion": asked,
+                "capabilities": {},
+                "clientInfo": {"name": "c", "version": "1"},
+            },
+        }
+    )
+    assert driver.last["result"]["protocolVersion"] == answered
+    started = driver.one(SessionStarted)
+    assert started.revision.value == answered
+    assert started.peer == Implementation(name="c", version="1")
+
+
+@pytest.mark.case("V-08")
+def test_a_modern_only_server_refuses_initialize_and_names_its_versions() -> None:
+    driver = server(revisions=[Revision.V2026_07_28])
+    driver.receive(
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25"}}
+    )
+    assert code(driver) == -32022
+    assert driver.last["error"]["data"]["supported"] == [MODERN]
+
+
+def test_a_legacy_only_server_knows_no_discover() -> None:
+    driver = server(revisions=[Revision.V2025_11_25])
+    driver.receive(request("server/discover"))
+    assert code(driver) in (-32022, -32601)
+    assert not driver.of(SessionStarted)
+
+
+@pytest.mark.parametrize("params", [{}, {"protocolVersion": 5}])
+def test_initialize_without_a_version_is_refused(params: dict[str, Any]) -> None:
+    driver = server()
+    driver.receive({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
+    assert code(driver) == -32602
+
+
+def test_initialize_twice_is_refused() -> None:
+    driver = opened()
+    driver.receive(
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2024-11-05"}}
+    )
+    assert code(driver) == -32600
+    assert driver.engine.session_revision is Revision.V2025_11_25
+
+
+@pytest.mark.case("L-03")
+def test_ping_is_answered_at_any_time_and_others_once_initialize_is_answered() -> None:
+    driver = server(("tools", "logging"))
+    driver.receive({"jsonrpc": "2.0", "id": 0, "method": "ping"})
+    assert driver.last == {"jsonrpc": "2.0", "id": 0, "result": {}}
+    driver.receive(
+        {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "initialize",
+            "params": {
+                "protocolVersion": "2025-11-25",
+                "capabilities": {},
+                "clientInfo": {"name": "c", "version": "1"},
+            },
+        },
+        {"jsonrpc": "2.0", "id": 2, "method": "logging/setLevel", "params": {"level": "error"}},
+    )
+    assert driver.last == {"jsonrpc": "2.0", "id": 2, "result": {}}
+
+
+@pytest.mark.req("W11")
+@pytest.mark.case("M-06", "M-09")
+def test_modern_requests_are_served_alike_in_any_order() -> None:
+    requests = [
+        request(
+            "tools/list", {"_meta": {**meta(sampling={}), "io.modelcontextprotocol/logLevel": "debug"}}, id=1
+        ),
+        request("tools/list", id=2),
+        request("server/discover", id=3),
+        request("no/such", id=4),
+    ]
+    seen = set()
+    for order in itertools.permutations(requests):
+        driver = server(("tools", "logging"))
+        driver.receive(*order)
+        for event in driver.of(RequestReceived):
+            driver.engine.log("info", "x", request=event.request, now=0.0)
+            driver.engine.respond(event.request, {"tools": []}, now=0.0)
+        driver.drain()
+        seen.add(repr(sorted(map(repr, driver.sent))))
+        assert [
+            e.request.peer_capabilities
+            for e in sorted(driver.of(RequestReceived), key=lambda e: e.request.id)
+        ] == [{"sampling": {}}, {}]
+    assert len(seen) == 1
+
+
+# answers ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("D3", "A18", "B10")
+@pytest.mark.case("M-04")
+@ANY_ERA
+def test_a_result_is_written_as_its_revision_has_it(version: str) -> None:
+    tool = Tool(name="t", title="T", input_schema={"type": "object"}, output_schema={"type": "object"})
+    typed = ListToolsResult(tools=[tool])
+    raw = {
+        "tools": [
+            {"name": "t", "title": "T", "inputSchema": {"type": "object"}, "outputSchema": {"type": "object"}}
+        ],
+        "ttlMs": 5,
+    }
+    for result in (typed, raw):
+        driver = serving(version)
+        driver.engine.respond(ask(driver, version, "tools/list"), result, now=0.0)
+        driver.drain()
+        body = driver.last["result"]
+        assert ("resultType" in body) == ("ttlMs" in body) == ("cacheScope" in body) == (version == MODERN)
+        assert ("title" in body["tools"][0]) == (version >= "2025-06-18")
+        assert ("outputSchema" in body["tools"][0]) == (version >= "2025-06-18")
+
+
+@pytest.mark.case("G-04")
+@ANY_ERA
+def test_a_tool_result_always_has_content(version: str) -> None:
+    driver = serving(version)
+    driver.engine.respond(ask(driver, version, "tools/call", {"name": "t"}), {}, now=0.0)
+    driver.drain()
+    assert driver.last["result"]["content"] == []
+
+
+@ANY_ERA
+def test_a_typed_tool_result(version: str) -> None:
+    driver = serving(version)
+    typed = CallToolResult(content=[TextContent(text="hi")])
+    driver.engine.respond(ask(driver, version, "tools/call", {"name": "t"}), typed, now=0.0)
+    driver.drain()
+    assert driver.last["result"]["content"] == [{"type": "text", "text": "hi"}]
+
+
+@pytest.mark.case("J-01", "J-02", "J-06")
+@pytest.mark.parametrize("request_id", [0, "", "1", -7, 4294967296, 9007199254740993, 10**40])
+def test_an_id_comes_back_as_it_was(request_id: Any) -> None:
+    driver = server()
+    driver.engine.respond(ask(driver, MODERN, "tools/list", id=request_id), {"tools": []}, now=0.0)
+    driver.drain()
+    assert driver.last["id"] == request_id
+    assert type(driver.last["id"]) is type(request_id)
+
+
+@ANY_ERA
+def test_a_request_is_answered_once(version: str) -> None:
+    driver = serving(version)
+    received = ask(driver, version, "tools/list")
+    assert driver.engine.respond(received, {"tools": []}, now=0.0)
+    for answer in (
+        lambda: driver.engine.respond(received, {}, now=0.0),
+        lambda: driver.engine.respond_error(received, McpError(1, "x"), now=0.0),
+    ):
+        with pytest.raises(LocalProtocolError):
+            answer()
+    driver.drain()
+    assert len(driver.sent) == 1
+
+
+@pytest.mark.case("J-12")
+@pytest.mark.parametrize("value", [float("nan"), object(), b"x"])
+def test_a_result_that_is_no_json_leaves_the_request_open(value: Any) -> None:
+    driver = server()
+    received = ask(driver, MODERN, "tools/call", {"name": "t"})
+    with pytest.raises(LocalProtocolError):
+        driver.engine.respond(received, {"content": [], "structuredContent": {"x": value}}, now=0.0)
+    assert received.open
+    driver.engine.respond_error(received, McpError(ErrorCode.INTERNAL_ERROR, "x"), now=0.0)
+    driver.drain()
+    assert code(driver) == -32603
+
+
+@pytest.mark.req("U2")
+@pytest.mark.parametrize(
+    ("version", "bad"),
+    [
+        (MODERN, -32000),
+        (MODERN, -32019),
+        (MODERN, -32002),
+        (MODERN, -32042),
+        (MODERN, -32050),
+        ("2025-11-25", -32021),
+        ("2025-11-25", -32001),
+    ],
+)
+def test_reserved_codes_are_not_sent(version: str, bad: int) -> None:
+    driver = serving(version)
+    received = ask(driver, version, "tools/list")
+    with pytest.raises(LocalProtocolError, match="reserved"):
+        driver.engine.respond_error(received, McpError(bad, "x"), now=0.0)
+    assert received.open
+
+
+@pytest.mark.req("U2", "U3")
+@pytest.mark.parametrize(
+    ("version", "good"),
+    [(MODERN, -32021), (MODERN, -31999), (MODERN, 5), ("2025-11-25", -32002), ("2025-11-25", -32042)],
+)
+def test_defined_codes_are_sent(version: str, good: int) -> None:
+    driver = serving(version)
+    received = ask(driver, version, "tools/list")
+    data = {"requiredCapabilities": {"elicitation": {}}}
+    driver.engine.respond_error(received, McpError(good, "x", data), now=0.0)
+    driver.drain()
+    assert driver.last["error"] == {"code": good, "message": "x", "data": data}
+
+
+@pytest.mark.case("J-11")
+@ANY_ERA
+def test_an_id_in_use_is_refused_and_the_first_request_stays(version: str) -> None:
+    driver = serving(version)
+    first = ask(driver, version, "tools/list", id=1)
+    driver.receive(request("tools/call", {"name": "t"}, id=1, modern=version == MODERN))
+    assert code(driver) == -32600
+    assert len(driver.of(RequestReceived)) == 1
+    assert driver.engine.respond(first, {"tools": []}, now=0.0)
+    driver.drain()
+    assert driver.last["id"] == 1
+    assert "result" in driver.last
+
+
+@pytest.mark.case("J-11")
+def test_ids_of_another_type_are_other_ids() -> None:
+    driver = server()
+    ask(driver, MODERN, "tools/list", id=1)
+    ask(driver, MODERN, "tools/list", id="1")
+    assert len(driver.of(RequestReceived)) == 2
+
+
+# cancel, progress, logs -------------------------------------------------------------------------
+
+
+@pytest.mark.req("K5")
+@pytest.mark.case("C-01", "C-10", "J-02")
+@pytest.mark.parametrize("request_id", [0, "", 3, "x"])
+@pytest.mark.parametrize("version", ["2025-11-25", MODERN])
+def test_a_cancelled_request_is_not_answered(version: str, request_id: Any) -> None:
+    driver = serving(version)
+    received = ask(driver, version, "tools/call", {"name": "slow"}, id=request_id)
+    driver.receive(
+        {
+            "jsonrpc": "2.0",
+            "method": "notifications/cancelled",
+            "params": {"requestId": request_id, "reason": "timeout", "x": 1},
+        }
+    )
+    event = driver.one(RequestCancelled)
+    assert event.request is received
+    assert event.reason == "timeout"
+    assert not driver.engine.respond(received, {}, now=0.0)
+    assert not driver.engine.respond_error(received, McpError(1, "x"), now=0.0)
+    assert not driver.engine.report_progress(received, 1, now=0.0)
+    driver.drain()
+    assert not driver.sent
+    assert driver.engine.stats()["open_requests"] == 0
+
+
+@pytest.mark.case("C-10")
+@pytest.mark.parametrize(
+    "params", [None, {}, {"requestId": None}, {"requestId": {"a": 1}}, {"requestId": True}, {"requestId": 99}]
+)
+def test_a_cancel_of_nothing_is_ignored(params: Any) -> None:
+    driver = opened()
+    message: dict[str, Any] = {"jsonrpc": "2.0", "method": "notifications/cancelled"}
+    if params is not None:
+        message["params"] = params
+    driver.receive(message)
+    reason = driver.one(MessageIgnored).reason
+    assert reason in (PeerFault.MALFORMED_CANCEL, Harmless.LATE_CANCEL)
+    assert not driver.sent
+
+
+@pytest.mark.req("J1")
+@pytest.mark.case("C-05", "C-06", "C-07")
+@ANY_ERA
+def test_only_progress_that_is_allowed_leaves(version: str) -> None:
+    driver = serving(version)
+    without = ask(driver, version, "tools/call", {"name": "t"}, id=1)
+    assert not driver.engine.report_progress(without, 10, now=0.0)
+    received = ask(driver, version, "tools/call", {"name": "t", "_meta": {"progressToken": 0}}, id=2)
+    sent = [driver.engine.report_progress(received, v, 1.0, "m", now=0.0) for v in (0.5, 0.5, 0.4, 0.75)]
+    assert sent == [True, False, False, True]
+    driver.engine.respond(received, {}, now=0.0)
+    assert not driver.engine.report_progress(received, 1.0, now=0.0)
+    notes = [e.message for e in driver.wired(SendNotification)]
+    driver.drain()
+    notes = [e.message for e in driver.wired(SendNotification)]
+    assert [n["params"]["progress"] for n in notes] == [0.5, 0.75]
+    assert notes[0]["params"]["progressToken"] == 0
+    assert ("message" in notes[0]["params"]) == (version >= "2025-03-26")
+    assert [e.related for e in driver.wired(SendNotification)] == [received] * 2
+
+
+@pytest.mark.req("I3")
+@pytest.mark.case("M-06")
+def test_a_modern_client_gets_the_logs_of_a_request_that_asked_for_them() -> None:
+    driver = server(("tools", "logging"))
+    asked = ask(
+        driver,
+        MODERN,
+        "tools/call",
+        {"name": "t", "_meta": {"io.modelcontextprotocol/logLevel": "warning"}},
+        id=1,
+    )
+    silent = ask(driver, MODERN, "tools/call", {"name": "t"}, id=2)
+    log = driver.engine.log
+    assert not log("info", "x", request=asked, now=0.0)
+    assert log("error", {"a": 1}, request=asked, logger="db", now=0.0)
+    assert not log("emergency", "x", request=silent, now=0.0)
+    assert not log("emergency", "x", now=0.0)
+    driver.engine.respond(asked, {}, now=0.0)
+    assert not log("emergency", "x", request=asked, now=0.0)
+    driver.drain()
+    assert [m["params"] for m in driver.sent if "method" in m] == [
+        {"level": "error", "data": {"a": 1}, "logger": "db"}
+    ]
+
+
+@pytest.mark.req("I2")
+@pytest.mark.parametrize("version", LEGACY)
+def test_a_legacy_session_has_one_log_level(version: str) -> None:
+    driver = opened(version, capabilities=("tools", "logging"))
+    assert not driver.engine.log("debug", "x", now=0.0)
+    assert driver.engine.log("info", "x", now=0.0)
+    driver.receive({"jsonrpc": "2.0", "id": 1, "method": "logging/setLevel", "params": {"level": "loud"}})
+    assert code(driver) == -32602
+    driver.receive({"jsonrpc": "2.0", "id": 2, "method": "logging/setLevel", "params": {"level": "debug"}})
+    assert driver.last["result"] == {}
+    assert driver.engine.log("debug", "x", now=0.0)
+
+
+def test_logging_must_be_declared_and_levels_must_exist() -> None:
+    driver = opened()
+    with pytest.raises(LocalProtocolError, match="logging"):
+        driver.engine.log("info", "x", now=0.0)
+    with pytest.raises(LocalProtocolError, match="level"):
+        driver.engine.log("loud", "x", now=0.0)
+
+
+@pytest.mark.req("W14")
+@pytest.mark.case("M-07")
+def test_a_change_is_told_only_where_it_may_be() -> None:
+    from sansmcp.types.convert import structure
+    from sansmcp.types.lifecycle import ServerCapabilities
+
+    declared = structure(
+        {"tools": {"listChanged": True}, "prompts": {}}, ServerCapabilities, Revision.V2026_07_28
+    )
+    from sansmcp import ServerEngine
+
+    driver = Driver(ServerEngine(Implementation(name="s", version="1"), now=0.0, capabilities=declared))
+    assert not driver.engine.notify_changed(ListKind.TOOLS, now=0.0), "nobody asked"
+    driver.receive(
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25"}}
+    )
+    assert driver.engine.notify_changed(ListKind.TOOLS, now=0.0)
+    assert not driver.engine.notify_changed(ListKind.PROMPTS, now=0.0), "not declared"
+    driver.drain()
+    assert driver.last["method"] == "notifications/tools/list_changed"
+
+
+# notifications and requests without id ----------------------------------------------------------
+
+
+@pytest.mark.case("J-09")
+@pytest.mark.parametrize("version", ["2025-11-25", MODERN])
+def test_a_request_without_an_id_is_not_carried_out(version: str) -> None:
+    driver = serving(version)
+    driver.receive({"jsonrpc": "2.0", "method": "tools/call", "params": {"name": "rm"}})
+    assert driver.one(MessageIgnored).reason is PeerFault.REQUEST_WITHOUT_ID
+    assert not driver.sent
+    assert not driver.of(RequestReceived)
+
+
+@pytest.mark.case("J-09")
+def test_a_notification_with_an_id_is_an_invalid_request() -> None:
+    driver = server()
+    driver.receive({"jsonrpc": "2.0", "id": 5, "method": "notifications/initialized"})
+    assert driver.last["error"]["code"] == -32600
+    assert driver.last["id"] == 5
+
+
+@pytest.mark.case("J-13")
+def test_unknown_notifications_are_passed_on_and_never_answered() -> None:
+    driver = opened()
+    driver.receive({"jsonrpc": "2.0", "method": "window/logMessage", "params": {"type": 3}})
+    assert driver.one(NotificationReceived).params == {"type": 3}
+    assert not driver.sent
+
+
+@pytest.mark.case("J-08")
+@pytest.mark.parametrize("params", [None, [1], "x", 5])
+def test_params_that_are_no_object_are_refused(params: Any) -> None:
+    driver = opened()
+    driver.receive({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params})
+    assert code(driver) in (-32600, -32602)
+    assert driver.last["id"] == 1
+
+
+@pytest.mark.case("J-08")
+def test_absent_params_are_empty() -> None:
+    driver = opened()
+    driver.receive({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+    assert driver.one(RequestReceived).request.params == {}
+
+
+@pytest.mark.req("B5")
+@pytest.mark.case("J-03", "J-06")
+@pytest.mark.parametrize("request_id", [None, True, 1.5, [], {}])
+def test_a_request_with_an_unusable_id_is_invalid(request_id: Any) -> None:
+    driver = server()
+    driver.receive({"jsonrpc": "2.0", "id": request_id, "method": "tools/list", "params": {"_meta": meta()}})
+    assert code(driver) == -32600
+    assert driver.last.get("id") is None
+    assert not driver.of(RequestReceived)
+
+
+# garbage ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("W7", "Q3")
+@pytest.mark.case("S-07")
+def test_an_unreadable_message_gets_one_answer_never_two_in_a_row() -> None:
+    driver = server()
+    driver.receive(b'{"jsonrpc":', b"[1,", b'{"jsonrpc":')
+    assert [m["error"]["code"] for m in driver.sent] == [-32700]
+    assert "id" not in driver.last
+    driver.receive(request("server/discover"), b'{"jsonrpc":')
+    assert [m.get("error", {}).get("code") for m in driver.sent] == [-32700, None, -32700]
+    assert len(driver.of(MessageIgnored)) == 4
+
+
+@pytest.mark.req("W7")
+def test_a_legacy_client_is_told_with_a_null_id() -> None:
+    driver = opened()
+    driver.receive(b'{"jsonrpc":')
+    assert driver.last["id"] is None
+
+
+@pytest.mark.req("W7")
+@pytest.mark.case("S-05", "S-07")
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"not json",
+        b"Content-Length: 36",
+        b'{"jsonrpc":"2.0","id":1,"result":',
+        b'{"jsonrpc":"2.0","error":{',
+        b"\xff\xfe",
+    ],
+)
+def test_noise_and_what_looks_like_a_response_are_never_answered(line: bytes) -> None:
+    driver = server()
+    driver.receive(line)
+    assert not driver.sent
+    driver.one(MessageIgnored)
+
+
+@pytest.mark.case("S-06", "S-07")
+def test_json_of_a_wrong_shape_gets_one_answer() -> None:
+    driver = server()
+    driver.receive(b'{"level":"info"}', b'{"level":"info"}', b"5")
+    assert [m["error"]["code"] for m in driver.sent] == [-32600]
+    assert "id" not in driver.last
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"jsonrpc":"2.0","id":9,"result":{}}',
+        b'{"jsonrpc":"2.0","id":9}',
+        b'{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"x"}}',
+    ],
+)
+def test_responses_that_nobody_awaits_are_never_answered(line: bytes) -> None:
+    driver = server()
+    driver.receive(line)
+    driver.one(MessageIgnored)
+    if b'"result"' in line or b'"error"' in line:
+        assert not driver.sent
+
+
+@pytest.mark.req("B14")
+@pytest.mark.case("J-10")
+@ANY_ERA
+def test_a_batch_is_served_in_its_one_revision(version: str) -> None:
+    driver = serving(version)
+    driver.receive(
+        [
+            request("tools/list", id=1, modern=version == MODERN),
+            {"jsonrpc": "2.0", "method": "vendor/note"},
+            {"jsonrpc": "2.0", "id": 2, "method": "no/such"},
+            {"jsonrpc": "2.0", "id": 3, "method": "ping"},
+        ]
+    )
+    if version == "2025-03-26":
+        assert not driver.sent, "the answers leave together"
+        driver.engine.respond(driver.one(RequestReceived).request, {"tools": []}, now=0.0)
+        driver.drain()
+        replies: Any = driver.last
+        assert {m["id"]: "error" in m for m in replies} == {1: False, 2: True, 3: False}
+    else:
+        assert len(driver.sent) == 1
+        assert code(driver) == -32600
+        assert driver.last.get("id") is None
+
+
+@pytest.mark.req("B14")
+@pytest.mark.case("J-10")
+@pytest.mark.parametrize("batch", [[], [{"jsonrpc": "2.0", "method": "vendor/x"}] * 300])
+def test_an_empty_or_endless_batch_is_invalid(batch: Any) -> None:
+    driver = opened("2025-03-26")
+    driver.receive(batch)
+    assert code(driver) == -32600
+
+
+def test_a_batch_of_notifications_gets_no_answer_and_a_cancelled_member_none() -> None:
+    driver = opened("2025-03-26")
+    driver.receive([{"jsonrpc": "2.0", "method": "vendor/x"}])
+    assert not driver.sent
+    driver.receive([request("tools/list", id=1, modern=False), {"jsonrpc": "2.0", "id": 2, "method": "ping"}])
+    driver.receive({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
+    replies: Any = driver.last
+    assert [m["id"] for m in replies] == [2]
+
+
+# asking the client ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", LEGACY)
+def test_a_legacy_client_can_be_asked_for_what_it_declared(version: str) -> None:
+    driver = opened(version, client_capabilities={"roots": {}})
+    call = driver.engine.request("roots/list", now=0.0)
+    driver.drain()
+    driver.reply({"roots": [{"uri": "file:///a"}]})
+    ready = driver.one(ResultReady)
+    assert ready.call is call
+    assert ready.result.roots[0].uri == "file:///a"
+    with pytest.raises(LocalProtocolError, match="sampling"):
+        driver.engine.request("sampling/createMessage", {"messages": [], "maxTokens": 1}, now=0.0)
+    driver.engine.ping(now=0.0)
+    driver.drain()
+    driver.advance(10.0)
+    driver.one(RequestFailed)
+    assert driver.last["method"] == "notifications/cancelled"
+
+
+def test_a_modern_client_cannot_be_asked() -> None:
+    driver = server()
+    with pytest.raises(LocalProtocolError):
+        driver.engine.request("roots/list", now=0.0)
+
+
+# end --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.case("S-11", "S-15")
+@ANY_ERA
+def test_answers_that_are_owed_are_given_after_the_end_of_input(version: str) -> None:
+    driver = serving(version)
+    received = ask(driver, version, "tools/list")
+    driver.engine.receive_eof(now=1.0)
+    driver.drain()
+    assert not driver.wired(CloseConnection)
+    driver.engine.respond(received, {"tools": []}, now=2.0)
+    driver.drain()
+    assert "result" in driver.last
+    assert driver.one(SessionEnded).error is None
+    assert isinstance(driver.wire[-1], CloseConnection), "after the answer"
+
+
+@pytest.mark.case("R-03", "R-08")
+def test_the_end_of_input_ends_an_idle_server_once() -> None:
+    driver = server()
+    for _ in range(2):
+        driver.engine.receive_eof(now=1.0)
+        driver.engine.close(now=1.0)
+    driver.drain()
+    assert len(driver.of(SessionEnded)) == 1
+
+
+@pytest.mark.case("R-05")
+def test_a_client_that_is_gone_cancels_what_it_asked() -> None:
+    driver = server()
+    received = ask(driver, MODERN, "tools/list")
+    driver.engine.connection_lost(now=1.0)
+    driver.drain()
+    assert driver.one(RequestCancelled).request is received
+    assert isinstance(driver.one(SessionEnded).error, ConnectionEnded)
+    assert not driver.engine.respond(received, {"tools": []}, now=1.0)
+
+
+@pytest.mark.req("Q11")
+def test_many_open_requests_stop_the_reading_but_refuse_nothing() -> None:
+    driver = server(limits=Limits(max_open_requests=3))
+    for number in range(5):
+        ask(driver, MODERN, "tools/list", id=number)
+    assert len(driver.of(RequestReceived)) == 5
+    assert not driver.engine.wants_data
+    for event in driver.of(RequestReceived)[:3]:
+        driver.engine.respond(event.request, {"tools": []}, now=0.0)
+    assert driver.engine.wants_data
+
+
+def test_a_method_of_the_protocol_cannot_be_added() -> None:
+    with pytest.raises(LocalProtocolError):
+        server(methods=["tools/call"])
+
+
+@pytest.mark.req("B11")
+@ANY_ERA
+def test_added_methods_are_served_in_every_revision(version: str) -> None:
+    driver = serving(version, methods=["vendor/x"])
+    received = ask(driver, version, "vendor/x", {"a": 1})
+    driver.engine.respond(received, {"b": 2}, now=0.0)
+    driver.drain()
+    assert driver.last["result"]["b"] == 2
