@@ -372,7 +372,6 @@ class ServerEngine(Endpoint):
                 fault = PeerFault.MISSING_META
             self._refuse(message, read, fault, batch)
             return
-        meta = message.params["_meta"]
         request = IncomingRequest(
             message.id,
             message.method,
@@ -381,8 +380,8 @@ class ServerEngine(Endpoint):
             read.revision,
             peer_info=read.client_info,
             peer_capabilities=read.capabilities,
-            meta=meta,
-            progress_token=_token(meta),
+            meta=read.meta,
+            progress_token=_token(read.meta),
             log_level=read.log_level,
         )
         if message.method == "server/discover":

@@ -136,6 +136,7 @@ class RequestMeta:
     capabilities: Mapping[str, Any]
     client_info: Any
     log_level: str | None
+    meta: Mapping[str, Any]
 
 
 def is_modern(params: Mapping[str, Any]) -> bool:
@@ -175,7 +176,7 @@ def read_request_meta(
     level = meta.get(META_LOG_LEVEL)
     if level is not None and level not in LOG_LEVELS:
         return invalid_meta(META_LOG_LEVEL, f"must be one of {', '.join(LOG_LEVELS)}")
-    return RequestMeta(revision, capabilities, info, level)
+    return RequestMeta(revision, capabilities, info, level, meta)
 
 
 def missing_meta(key: str) -> McpError:
