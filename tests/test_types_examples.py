@@ -19,13 +19,25 @@ NEWEST = Revision.V2026_07_28
 V24, V03, V06, V11, V26 = ALL_REVISIONS
 # Class, revisions, object: whatever members the class has, at least once.
 OWN: list[tuple[str, tuple[Revision, ...], dict[str, Any]]] = [
-    ("TextContent", ALL_REVISIONS, {"type": "text", "text": "", "annotations": {"audience": [], "priority": 0}}),
-    ("TextContent", (V06, V11, V26), {"type": "text", "text": "x", "_meta": {"a/b": None}, "new": [{"y": None}]}),
+    (
+        "TextContent",
+        ALL_REVISIONS,
+        {"type": "text", "text": "", "annotations": {"audience": [], "priority": 0}},
+    ),
+    (
+        "TextContent",
+        (V06, V11, V26),
+        {"type": "text", "text": "x", "_meta": {"a/b": None}, "new": [{"y": None}]},
+    ),
     ("AudioContent", (V03, V06, V11, V26), {"type": "audio", "data": "AA==", "mimeType": "audio/wav"}),
     ("EmbeddedResource", ALL_REVISIONS, {"type": "resource", "resource": {"uri": "a:b", "blob": "AA=="}}),
     ("ResourceLink", (V06, V11, V26), {"type": "resource_link", "uri": "a:b", "name": "b", "size": 2**60}),
     ("CallToolResult", (V24, V03, V06, V11), {"content": [], "isError": False, "_meta": {}}),
-    ("CallToolResult", (V06, V11), {"content": [{"type": "text", "text": "1"}], "structuredContent": {"n": 1}}),
+    (
+        "CallToolResult",
+        (V06, V11),
+        {"content": [{"type": "text", "text": "1"}], "structuredContent": {"n": 1}},
+    ),
     ("CallToolResult", (V26,), {"content": [], "structuredContent": None, "resultType": "complete"}),
     ("CallToolResult", (V26,), {"content": [], "structuredContent": [1.5, 2**70], "resultType": "complete"}),
     (
@@ -37,13 +49,22 @@ OWN: list[tuple[str, tuple[Revision, ...], dict[str, Any]]] = [
             "description": "d",
             "inputSchema": {"type": "object", "properties": {"a": {"$ref": "#/x"}}, "required": ["a"]},
             "outputSchema": {"type": "object", "$schema": "x"},
-            "annotations": {"title": "t", "readOnlyHint": True, "destructiveHint": False, "openWorldHint": True},
+            "annotations": {
+                "title": "t",
+                "readOnlyHint": True,
+                "destructiveHint": False,
+                "openWorldHint": True,
+            },
             "icons": [{"src": "https://example.com/i.png", "sizes": ["any"], "theme": "dark"}],
             "execution": {"taskSupport": "optional"},
             "_meta": {"x": 1},
         },
     ),
-    ("Tool", (V26,), {"name": "t", "inputSchema": {"type": "object", "oneOf": []}, "outputSchema": {"enum": [1]}}),
+    (
+        "Tool",
+        (V26,),
+        {"name": "t", "inputSchema": {"type": "object", "oneOf": []}, "outputSchema": {"enum": [1]}},
+    ),
     ("ListToolsResult", (V24, V03, V06, V11), {"tools": [], "nextCursor": ""}),
     (
         "InitializeResult",
@@ -63,7 +84,11 @@ OWN: list[tuple[str, tuple[Revision, ...], dict[str, Any]]] = [
             "sampling": {"context": {}, "tools": {}},
             "elicitation": {"form": {}, "url": {}},
             "experimental": {"x": {"y": 1}},
-            "tasks": {"list": {}, "cancel": {}, "requests": {"sampling": {"createMessage": {}}, "elicitation": {}}},
+            "tasks": {
+                "list": {},
+                "cancel": {},
+                "requests": {"sampling": {"createMessage": {}}, "elicitation": {}},
+            },
         },
     ),
     ("ServerCapabilities", (V11,), {"tasks": {"requests": {"tools": {"call": {}}}}, "completions": {}}),
@@ -86,7 +111,11 @@ OWN: list[tuple[str, tuple[Revision, ...], dict[str, Any]]] = [
             },
         },
     ),
-    ("ElicitRequestParams", (V11,), {"mode": "url", "message": "m", "url": "https://a.example", "elicitationId": "1"}),
+    (
+        "ElicitRequestParams",
+        (V11,),
+        {"mode": "url", "message": "m", "url": "https://a.example", "elicitationId": "1"},
+    ),
     ("ElicitRequestParams", (V26,), {"mode": "url", "message": "m", "url": "https://a.example"}),
     (
         "CreateMessageRequestParams",
@@ -104,38 +133,88 @@ OWN: list[tuple[str, tuple[Revision, ...], dict[str, Any]]] = [
             "modelPreferences": {"hints": [{"name": "x"}, {}], "costPriority": 1},
         },
     ),
-    ("CompleteRequestParams", (V06, V11), {
-        "ref": {"type": "ref/resource", "uri": "a://{b}"},
-        "argument": {"name": "b", "value": ""},
-        "context": {"arguments": {"c": "d"}},
-        "_meta": {"progressToken": 0},
-    }),
+    (
+        "CompleteRequestParams",
+        (V06, V11),
+        {
+            "ref": {"type": "ref/resource", "uri": "a://{b}"},
+            "argument": {"name": "b", "value": ""},
+            "context": {"arguments": {"c": "d"}},
+            "_meta": {"progressToken": 0},
+        },
+    ),
     ("CancelledNotificationParams", ALL_REVISIONS, {"requestId": "1", "reason": "why"}),
     ("CancelledNotificationParams", (V11,), {}),
-    ("ProgressNotificationParams", (V03, V06, V11, V26), {"progressToken": 1, "progress": 1, "total": 2.5, "message": ""}),
-    ("GetTaskResult", (V11,), {
-        "taskId": "1", "status": "working", "createdAt": "a", "lastUpdatedAt": "b", "ttl": None, "pollInterval": 5,
-    }),
-    ("GetTaskResult", (V26,), {
-        "resultType": "complete", "taskId": "1", "status": "failed", "createdAt": "a", "lastUpdatedAt": "b",
-        "ttlMs": 5, "error": {"code": -32603, "message": "m", "data": None},
-    }),
-    ("TaskResult", (V26,), {
-        "resultType": "task", "taskId": "1", "status": "working", "createdAt": "a", "lastUpdatedAt": "b", "ttlMs": None,
-    }),
-    ("CreateTaskResult", (V11,), {
-        "task": {"taskId": "1", "status": "working", "createdAt": "a", "lastUpdatedAt": "b", "ttl": 1},
-    }),
-    ("InputRequiredResult", (V26,), {
-        "resultType": "input_required", "requestState": "s",
-        "inputRequests": {
-            "a": {"method": "roots/list"},
-            "b": {"method": "elicitation/create", "params": {
-                "message": "m", "requestedSchema": {"type": "object", "properties": {}}}},
+    (
+        "ProgressNotificationParams",
+        (V03, V06, V11, V26),
+        {"progressToken": 1, "progress": 1, "total": 2.5, "message": ""},
+    ),
+    (
+        "GetTaskResult",
+        (V11,),
+        {
+            "taskId": "1",
+            "status": "working",
+            "createdAt": "a",
+            "lastUpdatedAt": "b",
+            "ttl": None,
+            "pollInterval": 5,
         },
-    }),
-    ("SubscriptionFilter", (V26,), {"toolsListChanged": True, "resourceSubscriptions": ["a:b"], "taskIds": ["1"]}),
-]  # fmt: skip
+    ),
+    (
+        "GetTaskResult",
+        (V26,),
+        {
+            "resultType": "complete",
+            "taskId": "1",
+            "status": "failed",
+            "createdAt": "a",
+            "lastUpdatedAt": "b",
+            "ttlMs": 5,
+            "error": {"code": -32603, "message": "m", "data": None},
+        },
+    ),
+    (
+        "TaskResult",
+        (V26,),
+        {
+            "resultType": "task",
+            "taskId": "1",
+            "status": "working",
+            "createdAt": "a",
+            "lastUpdatedAt": "b",
+            "ttlMs": None,
+        },
+    ),
+    (
+        "CreateTaskResult",
+        (V11,),
+        {
+            "task": {"taskId": "1", "status": "working", "createdAt": "a", "lastUpdatedAt": "b", "ttl": 1},
+        },
+    ),
+    (
+        "InputRequiredResult",
+        (V26,),
+        {
+            "resultType": "input_required",
+            "requestState": "s",
+            "inputRequests": {
+                "a": {"method": "roots/list"},
+                "b": {
+                    "method": "elicitation/create",
+                    "params": {"message": "m", "requestedSchema": {"type": "object", "properties": {}}},
+                },
+            },
+        },
+    ),
+    (
+        "SubscriptionFilter",
+        (V26,),
+        {"toolsListChanged": True, "resourceSubscriptions": ["a:b"], "taskIds": ["1"]},
+    ),
+]
 
 
 def there_and_back(value: Any, cls: Any, revision: Revision) -> None:

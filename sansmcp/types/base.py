@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Annotated, Any, ClassVar, Final, TypeAlias, TypeVar, dataclass_transform, overload
+from typing import Annotated, Any, ClassVar, Final, Self, TypeAlias, TypeVar, dataclass_transform, overload
 
 import attr
 
@@ -275,6 +275,10 @@ class WireObject:
     extra: dict[str, JsonValue] = wire(factory=dict, kw_only=True, secret=True)
     """Members that are not known in the revision the object was read in, and malformed members
     that were tolerated, as they came. Written back unless a field has the same name."""
+
+    def replace(self, **changes: Any) -> Self:
+        """Return a copy with some attributes changed."""
+        return attr.evolve(self, **changes)  # type: ignore[misc]
 
     def stand_in(self, revision: Revision) -> WireObject | None:
         """Return the nearest object that an older `revision` can express, or None.

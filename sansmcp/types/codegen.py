@@ -61,6 +61,8 @@ def got(value: Any, secret: bool = False) -> str:
 
 def member(name: str) -> str:
     """Return the path step to a member: ``.name``, or ``["a/b"]`` where a dot would not do."""
+    if len(name) > 80:
+        name = f"{name[:60]}…"
     return f".{name}" if name.replace("$", "_").isidentifier() else f'["{name}"]'
 
 
@@ -90,20 +92,22 @@ def of_type(value: Any, types: tuple[type, ...]) -> bool:
     return isinstance(value, types)
 
 
-class Maker:
-    """What readers and writers share: a namespace and the emission of checks."""
+class Source:
+    """Writes the source of one function, and has the names that stand in it.
 
-    def __init__(self, revision: Revision, trace: bool) -> None:
+    One for each function: readers and writers are shared, and threads may use them at once.
+    """
+
+    def __init__(self, revision: Revision, trace: bool, **names: Any) -> None:
         self.revision = revision
         self.trace = trace
-        self.made: dict[Any, Callable[..., Any]] = {}
         self.ns: dict[str, Any] = {
             "MisfitError": MisfitError,
-            "StructureError": StructureError,
             "UNSET": UNSET,
             "got": got,
             "member": member,
             "of_type": of_type,
+            **names,
         }
 
     def name_for(self, value: Any, hint: str) -> str:
@@ -112,11 +116,11 @@ class Maker:
         self.ns[name] = value
         return name
 
-    def define(self, lines: Iterable[str], name: str) -> Callable[..., Any]:
-        """Run the source of one function definition and return the function."""
+    def define(self, parameters: str, body: Iterable[str]) -> Callable[..., Any]:
+        """Return the function with this source."""
         local: dict[str, Any] = {}
-        exec("\n".join(lines), self.ns, local)
-        made: Callable[..., Any] = local[name]
+        exec("\n".join([f"def made({parameters}):", *indent(body)]), self.ns, local)
+        made: Callable[..., Any] = local["made"]
         return made
 
     def fail(self, path: str, text: str) -> str:
@@ -129,6 +133,12 @@ class Maker:
     def call(self, node: Node) -> str:
         """Return the name of the function that converts a value that `node` describes."""
         raise NotImplementedError
+
+    def constant(self, value: Any) -> str:
+        """Return the source of an attribute's value that no member gives."""
+        if value is None or value is UNSET or isinstance(value, (str, int)):
+            return repr(value)
+        return self.name_for(value, "D")
 
     def arguments(self, value: str, path: str) -> str:
         """Return the arguments of a call to a converting function, as source."""
@@ -220,10 +230,3 @@ def converts(node: Node) -> bool:
 def indent(lines: Iterable[str]) -> list[str]:
     """Return `lines` one level deeper; `pass` for none."""
     return [f"    {line}" for line in lines] or ["    pass"]
-
-
-def constant_source(maker: Maker, value: Any) -> str:
-    """Return the source of an attribute's value that no member gives."""
-    if value is None or value is UNSET or isinstance(value, (str, int)):
-        return repr(value)
-    return maker.name_for(value, "D")

@@ -32,7 +32,7 @@ from ..revisions import Revision
 from .base import JsonObject, JsonValue, WireObject
 from .codegen import MisfitError, StructureError
 from .plan import is_wire_type, node_for
-from .project import project
+from .projection import project
 from .reader import Reader
 from .writer import Writer
 
@@ -113,11 +113,11 @@ def _read_function(cls: Any, revision: Revision, strict: bool, trace: bool = Fal
         return read
     if not is_wire_type(cls):
         if isinstance(cls, type) and attr.has(cls):
-            from .registry import converter
+            from .registry import structure_foreign
 
-            return lambda value, *_: converter(revision, strict=strict).structure(value, cls)
+            return lambda value, *_: structure_foreign(value, cls, revision, strict)
         node = node_for(cls)[0]
-        read = reader.made[cls] = reader.function(node)
+        read = reader.made[cls] = reader.value(node)
         return read
     if not cls.__wire__.exists_in(revision):
         raise LocalProtocolError(f"{cls.__name__} does not exist in {revision}")

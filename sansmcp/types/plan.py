@@ -1,7 +1,7 @@
 """What the declarations of a class mean in one revision.
 
 `plan_for(cls, revision)` turns annotations and field declarations into `FieldPlan`s over a handful
-of `Node`s, the only shapes that the protocol's objects are made of. `codegen` and `project` work
+of `Node`s, the only shapes that the protocol's objects are made of. `codegen` and `projection` work
 from plans alone.
 """
 

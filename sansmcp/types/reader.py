@@ -7,22 +7,93 @@ from typing import Any
 
 from ..revisions import Revision
 from .base import JsonObject, WireObject
-from .codegen import MISSING, Maker, MisfitError, StructureError, constant_source, got, indent, member
+from .codegen import MISSING, MisfitError, Source, StructureError, got, indent, member
 from .plan import FieldPlan, Node, Object, OneOf, Plan, plan_for
 
 
-class Reader(Maker):
-    """Makes functions ``(value, tolerated[, path]) -> object`` for one revision.
+class Reader:
+    """Makes and keeps functions ``(value, tolerated[, path]) -> object`` for one revision.
 
     `strict` refuses what is otherwise tolerated. Of a tolerance the fast build appends None to
     `tolerated`, the tracing one a line that tells it.
     """
 
     def __init__(self, revision: Revision, strict: bool, trace: bool) -> None:
-        super().__init__(revision, trace)
+        self.revision = revision
         self.strict = strict
-        self.ns["rest"] = rest
-        self.signature = "value, tolerated, path" if trace else "value, tolerated"
+        self.trace = trace
+        self.made: dict[Any, Callable[..., Any]] = {}
+        self.parameters = "value, tolerated, path" if trace else "value, tolerated"
+
+    def object(self, cls: type[WireObject]) -> Callable[..., Any]:
+        """Return the function for a class."""
+        made = self.made.get(cls)
+        if made is None:
+            source = ReadSource(self)
+            body = source.body(plan_for(cls, self.revision))
+            made = self.made[cls] = source.define(self.parameters, body)
+        return made
+
+    def value(self, node: Node) -> Callable[..., Any]:
+        """Return the function for a value of any shape."""
+        made = self.made.get(node)
+        if made is None:
+            source = ReadSource(self)
+            body = [*source.check(node, "value", "path", False), "return value"]
+            made = self.made[node] = source.define(self.parameters, body)
+        return made
+
+    def one_of(self, node: OneOf) -> Callable[..., Any]:
+        """Return the function that finds out which member of a union a value is."""
+        table: dict[Any, Callable[..., Any]] = {}
+        tag, unknown = node.tag, node.unknown
+
+        def read(value: Any, *args: Any) -> Any:
+            try:
+                made = table[value[tag]]
+            except (KeyError, TypeError):
+                cls = self.member_class(node, value, args)
+                if cls is None:
+                    assert unknown is not None
+                    return unknown(value)
+                made = self.object(cls)
+                if tag is not None:
+                    table[value[tag]] = made
+            return made(value, *args)
+
+        return read
+
+    def member_class(self, node: OneOf, value: Any, args: tuple[Any, ...]) -> type[WireObject] | None:
+        """Return the member of a union that `value` is; None for an unknown one that is tolerated."""
+        if not isinstance(value, dict):
+            raise self.problem(args, f"expected an object, got {got(value)}")
+        what = "no known kind"
+        if node.pick is not None:
+            cls = node.pick(value, self.revision)
+        else:
+            kind = value.get(node.tag)
+            if not isinstance(kind, str):
+                raise self.problem(args, f"expected a string in {node.tag!r}, got {got(kind)}")
+            what = f"no known kind ({node.tag} {got(kind)})"
+            cls = next((m for m in node.members if getattr(m, m.__wire__.tag or "") == kind), None)
+        if cls is not None and cls in node.members and cls.__wire__.exists_in(self.revision):
+            return cls
+        if node.unknown is None or self.strict:
+            raise self.problem(args, what)
+        args[0].append(f"{args[1]}: {what}, kept as it came" if self.trace else None)
+        return None
+
+    def problem(self, args: tuple[Any, ...], text: str) -> Exception:
+        """Return the error for a value that does not fit, at the path in a call's `args`."""
+        return StructureError(args[1], text) if self.trace else MisfitError()
+
+
+class ReadSource(Source):
+    """Writes the source of a reading function."""
+
+    def __init__(self, reader: Reader) -> None:
+        super().__init__(reader.revision, reader.trace, StructureError=StructureError, rest=rest)
+        self.reader = reader
 
     def arguments(self, value: str, path: str) -> str:
         return f"{value}, tolerated, {path}" if self.trace else f"{value}, tolerated"
@@ -31,7 +102,7 @@ class Reader(Maker):
         return f"raise StructureError({path}, {text})" if self.trace else "raise MisfitError"
 
     def check_root(self, var: str, path: str) -> list[str]:
-        if not self.strict:
+        if not self.reader.strict:
             return []
         wrong = self.fail(path, repr('expected a schema with "type": "object"'))
         return [f"if {var}.get('type') != 'object': {wrong}"]
@@ -42,103 +113,34 @@ class Reader(Maker):
 
     def call(self, node: Node) -> str:
         if isinstance(node, Object):
-            made: Callable[..., Any] = self.late(node.cls)
-        elif isinstance(node, OneOf):
-            made = self.one_of(node)
-        else:
-            made = self.function(node)
+            return self.late(node.cls)
+        made = self.reader.one_of(node) if isinstance(node, OneOf) else self.reader.value(node)
         return self.name_for(made, "r")
 
-    def function(self, node: Node) -> Callable[..., Any]:
-        """Return the function for a value of any shape."""
-        if node not in self.made:
-            lines = [f"def read({self.signature}):"]
-            lines += indent(self.check(node, "value", "path", False))
-            self.made[node] = self.define([*lines, "    return value"], "read")
-        return self.made[node]
-
-    def late(self, cls: type[WireObject]) -> Callable[..., Any]:
-        """Return the function for `cls`, or one that makes it when it is first called."""
-        if cls in self.made:
-            return self.made[cls]
+    def late(self, cls: type[WireObject]) -> str:
+        """Return a name for the function of `cls`, which is made when it is first called."""
 
         def first(*args: Any) -> Any:
-            return self.object(cls)(*args)
+            made = self.ns[name] = self.reader.object(cls)
+            return made(*args)
 
-        return first
+        name = self.name_for(self.reader.made.get(cls, first), "r")
+        return name
 
-    def one_of(self, node: OneOf) -> Callable[..., Any]:
-        """Return the function that finds out which member of a union a value is."""
-        table: dict[Any, Callable[..., Any]] = {}
-        tag = node.tag
-
-        def read(value: Any, *args: Any) -> Any:
-            try:
-                made = table[value[tag]]
-            except (KeyError, TypeError):
-                made = self.member_function(node, value, table, args)
-            return made(value, *args)
-
-        return read
-
-    def member_function(
-        self, node: OneOf, value: Any, table: dict[Any, Callable[..., Any]], args: tuple[Any, ...]
-    ) -> Callable[..., Any]:
-        """Return the function for the member of a union that `value` is, or say that it is none.
-
-        `table` gets it too, if the tag alone decides.
-        """
-        if not isinstance(value, dict):
-            raise self.problem(args, f"expected an object, got {got(value)}")
-        if node.pick is not None:
-            cls = node.pick(value, self.revision)
-        else:
-            kind = value.get(node.tag)
-            if not isinstance(kind, str):
-                raise self.problem(args, f"expected a string in {node.tag!r}, got {got(kind)}")
-            cls = next((m for m in node.members if getattr(m, m.__wire__.tag or "") == kind), None)
-            if cls is not None and cls.__wire__.exists_in(self.revision):
-                return table.setdefault(kind, self.object(cls))
-        if cls is not None and cls in node.members and cls.__wire__.exists_in(self.revision):
-            return self.object(cls)
-        what = f"no known kind ({node.tag} {got(value.get(node.tag))})" if node.tag else "no known kind"
-        if node.unknown is None or self.strict:
-            raise self.problem(args, what)
-        unknown = node.unknown
-        if self.trace:
-            args[0].append(f"{args[1]}: {what}, kept as it came")
-        else:
-            args[0].append(None)
-        return lambda value, *args: unknown(value)
-
-    def problem(self, args: tuple[Any, ...], text: str) -> Exception:
-        """Return the error for a value that does not fit, at the path in a call's `args`."""
-        return StructureError(args[1], text) if self.trace else MisfitError()
-
-    def object(self, cls: type[WireObject]) -> Callable[..., Any]:
-        """Return the function for a class."""
-        made = self.made.get(cls)
-        if made is None:
-            plan = plan_for(cls, self.revision)
-            made = self.made[cls] = self.define(self.source(plan), "read")
-        return made
-
-    def source(self, plan: Plan) -> list[str]:
+    def body(self, plan: Plan) -> list[str]:
         """Return the source of the function for a class."""
         cls = self.name_for(plan.cls, "cls")
         not_object = self.fail("path", "'expected an object, got ' + got(value)")
-        needed = [f for f in plan.known if f.required and (self.strict or f.missing is None)]
+        needed = [f for f in plan.known if f.required and (self.reader.strict or f.missing is None)]
         others = [f for f in plan.known if f not in needed]
         body = [f"if type(value) is not dict and not isinstance(value, dict): {not_object}"]
         body += self.required(plan, needed)
         body += [f"new = {cls}.__new__({cls})"]
         body += [f"new.{f.attribute} = v{i}" for i, f in enumerate(needed)]
-        body += [
-            f"new.{f.attribute} = {constant_source(self, f.absent)}" for f in plan.fields if not f.exists
-        ]
+        body += [f"new.{f.attribute} = {self.constant(f.absent)}" for f in plan.fields if not f.exists]
         count = len(needed) + (plan.tag is not None)
         if others and not any(f.required for f in others):
-            absent = [f"new.{f.attribute} = {constant_source(self, f.absent)}" for f in others]
+            absent = [f"new.{f.attribute} = {self.constant(f.absent)}" for f in others]
             body += [
                 f"if len(value) == {count}:",
                 *indent([*absent, "new.extra = {}", "return new"]),
@@ -153,7 +155,7 @@ class Reader(Maker):
             f"else: new.extra = rest(value, {known}, kept)",
             "return new",
         ]
-        return [f"def read({self.signature}):", *indent(body)]
+        return body
 
     def required(self, plan: Plan, needed: list[FieldPlan]) -> list[str]:
         """Return statements that put the members that must be there into v0, v1…"""
@@ -179,7 +181,7 @@ class Reader(Maker):
     def optional(self, f: FieldPlan) -> list[str]:
         """Return statements that set an attribute whose member may be absent."""
         path = f"path + {member(f.name)!r}"
-        default = constant_source(self, f.absent)
+        default = self.constant(f.absent)
         if f.required and f.missing is not None:
             # Tolerated here; strict reading has the member among the needed ones.
             default = f"{self.name_for(f.missing, 'M')}()"
@@ -188,7 +190,7 @@ class Reader(Maker):
             check = ["if v is not None:", *indent(check)]
         lines = [f"v = raw = value[{f.name!r}]", "n += 1"]
         take = [*check, f"new.{f.attribute} = v"]
-        if not check or self.strict:
+        if not check or self.reader.strict:
             lines += take
         else:
             error = "StructureError" if self.trace else "MisfitError"

@@ -12,7 +12,7 @@ from typing import Any
 import cattrs
 
 from ..revisions import Revision
-from .codegen import StructureError, got, noun
+from .codegen import MISSING, StructureError, got, noun
 from .convert import structure, unstructure
 from .plan import Scalar, is_wire_type
 
@@ -35,6 +35,32 @@ def converter(revision: Revision, *, strict: bool = False) -> cattrs.Converter:
         is_wire_type, lambda cls: lambda value: unstructure(value, revision)
     )
     return made
+
+
+def structure_foreign(value: Any, cls: Any, revision: Revision, strict: bool) -> Any:
+    """Return the object of an attrs class that is not the protocol's.
+
+    Raises StructureError for the first thing that does not fit.
+    """
+    if not isinstance(value, dict):
+        raise StructureError("$", f"expected an object, got {got(value)}")
+    try:
+        return converter(revision, strict=strict).structure(value, cls)
+    except cattrs.BaseValidationError as error:
+        text, _, path = cattrs.transform_error(error, format_exception=_told)[0].rpartition(" @ ")
+        inside, _, message = text.rpartition("\0")
+        raise StructureError(path + inside, message) from error
+
+
+def _told(error: BaseException, cls: type | None) -> str:
+    match error:
+        case StructureError():
+            # cattrs knows the path to the protocol's object, the error the path inside it.
+            return f"{error.path.removeprefix('$')}\0{error.message}"
+        case KeyError():
+            return MISSING
+        case _:
+            return "not what it should be"
 
 
 def _exact(kind: type[Any], name: str) -> Callable[[Any, Any], Any]:

@@ -7,57 +7,42 @@ from typing import Any
 
 from ..errors import LocalProtocolError
 from ..revisions import Revision
-from .base import NOTHING, JsonObject, Unknown, WireObject
-from .codegen import Maker, MisfitError, constant_source, got, indent, member
+from .base import NOTHING, UNSET, JsonObject, Unknown, WireObject
+from .codegen import MisfitError, Source, got, indent, member
 from .plan import FieldPlan, Node, Object, OneOf, Plan, plan_for
 
 
-class Writer(Maker):
-    """Makes functions ``(object[, path]) -> JSON object`` for one revision.
+class Writer:
+    """Makes and keeps functions ``(object[, path]) -> JSON object`` for one revision.
 
     What the revision does not have is left out or replaced by its stand-in; `refuse` makes it an
     error instead.
     """
 
     def __init__(self, revision: Revision, refuse: bool, trace: bool) -> None:
-        super().__init__(revision, trace)
+        self.revision = revision
         self.refuse = refuse
-        self.ns["LocalProtocolError"] = LocalProtocolError
-        self.ns["merge"] = merge
-        self.signature = "value, path" if trace else "value"
-
-    def arguments(self, value: str, path: str) -> str:
-        return f"{value}, {path}" if self.trace else value
-
-    def fail(self, path: str, text: str) -> str:
-        if not self.trace:
-            return "raise MisfitError"
-        return f"raise LocalProtocolError({path} + ': ' + {text})"
+        self.trace = trace
+        self.made: dict[Any, Callable[..., Any]] = {}
+        self.parameters = "value, path" if trace else "value"
 
     def problem(self, args: tuple[Any, ...], text: str) -> Exception:
         """Return the error for an object that cannot be written, at the path in `args`."""
         return LocalProtocolError(f"{args[0]}: {text}") if self.trace else MisfitError()
 
-    def no_array(self, var: str) -> str:
-        return f"type({var}) is not list and type({var}) is not tuple"
+    def plain(self, plan: Plan) -> Callable[..., Any]:
+        """Return a function for a class whose objects are written as they are."""
+        source = WriteSource(self)
+        return source.define(self.parameters, source.body(plan))
 
-    def call(self, node: Node) -> str:
-        match node:
-            case Object(cls):
-                made = self.member_of((cls,), None)
-            case OneOf(members, _, _, unknown):
-                made = self.member_of(members, unknown)
-            case _:
-                made = self.function(node)
-        return self.name_for(made, "w")
-
-    def function(self, node: Node) -> Callable[..., Any]:
+    def value(self, node: Node) -> Callable[..., Any]:
         """Return the function for a value of any shape."""
-        if node not in self.made:
-            lines = [f"def write({self.signature}):"]
-            lines += indent(self.check(node, "value", "path", False))
-            self.made[node] = self.define([*lines, "    return value"], "write")
-        return self.made[node]
+        made = self.made.get(node)
+        if made is None:
+            source = WriteSource(self)
+            body = [*source.check(node, "value", "path", False), "return value"]
+            made = self.made[node] = source.define(self.parameters, body)
+        return made
 
     def member_of(
         self, members: tuple[type[WireObject], ...], unknown: type[Unknown] | None
@@ -92,7 +77,7 @@ class Writer(Maker):
             elif not spec.exists_in(self.revision):
                 made = self.refusing(plan)
             else:
-                made = self.define(self.source(plan), "write")
+                made = self.plain(plan)
         self.made[cls] = made
         return made
 
@@ -115,20 +100,57 @@ class Writer(Maker):
                 raise self.problem(args, what)
             if type(other) is plan.cls:
                 if not plain:
-                    plain.append(self.define(self.source(plan), "write"))
+                    plain.append(self.plain(plan))
                 return plain[0](other, *args)
             return self.object(type(other))(other, *args)
 
         return write
 
-    def source(self, plan: Plan) -> list[str]:
+
+class WriteSource(Source):
+    """Writes the source of a writing function."""
+
+    def __init__(self, writer: Writer) -> None:
+        super().__init__(writer.revision, writer.trace, LocalProtocolError=LocalProtocolError, merge=merge)
+        self.writer = writer
+        self.narrow = False
+
+    def check_root(self, var: str, path: str) -> list[str]:
+        # A schema that the revision in use would not allow: only where a later one does.
+        if not self.narrow:
+            return []
+        wrong = self.fail(path, repr('expected a schema with "type": "object"'))
+        return [f"if {var}.get('type') != 'object': {wrong}"]
+
+    def arguments(self, value: str, path: str) -> str:
+        return f"{value}, {path}" if self.trace else value
+
+    def fail(self, path: str, text: str) -> str:
+        if not self.trace:
+            return "raise MisfitError"
+        return f"raise LocalProtocolError({path} + ': ' + {text})"
+
+    def no_array(self, var: str) -> str:
+        return f"type({var}) is not list and type({var}) is not tuple"
+
+    def call(self, node: Node) -> str:
+        match node:
+            case Object(cls):
+                made = self.writer.member_of((cls,), None)
+            case OneOf(members, _, _, unknown):
+                made = self.writer.member_of(members, unknown)
+            case _:
+                made = self.writer.value(node)
+        return self.name_for(made, "w")
+
+    def body(self, plan: Plan) -> list[str]:
         """Return the source of the function for a class."""
         tag = f"{plan.tag[0]!r}: {plan.tag[1]!r}" if plan.tag is not None else ""
         body = [f"out = {{{tag}}}"]
         # Required members first: people read the messages too.
         for f in sorted(plan.known, key=lambda f: not f.required):
             body += self.field(f)
-        if self.refuse:
+        if self.writer.refuse:
             for f in plan.fields:
                 if not f.exists:
                     body += self.unsupported(plan, f)
@@ -136,11 +158,12 @@ class Writer(Maker):
         for f in plan.known:
             if f.required and f.fill is not NOTHING:
                 body.append(f"if {f.name!r} not in out: out[{f.name!r}] = {f.fill!r}")
-        return [f"def write({self.signature}):", *indent([*body, "return out"])]
+        return [*body, "return out"]
 
     def field(self, f: FieldPlan) -> list[str]:
         """Return statements that write one member."""
         path = f"path + {member(f.name)!r}"
+        self.narrow = f.narrowed
         check = self.check(f.node, "v", path, f.secret)
         if f.nullable and check:
             check = ["if v is not None:", *indent(check)]
@@ -152,15 +175,18 @@ class Writer(Maker):
                 return [*lines, f"if v is not {absent}:", *indent(put)]
             text = repr(f"{f.name} is required in {self.revision}")
             return [*lines, f"if v is {absent}: {self.fail(path, text)}", *put]
-        if f.narrowed and check and not self.refuse:
+        if f.narrowed and not f.firm and check and not self.writer.refuse:
             error = "LocalProtocolError" if self.trace else "MisfitError"
             put = ["try:", *indent(put), f"except {error}: pass"]
-        return [*lines, f"if v is not {constant_source(self, f.absent)}:", *indent(put)]
+        return [*lines, f"if v is not {self.constant(f.absent)}:", *indent(put)]
 
     def unsupported(self, plan: Plan, f: FieldPlan) -> list[str]:
         """Return statements that refuse a field that the revision does not have."""
         text = repr(f"{plan.cls.__name__}.{f.name} does not exist in {self.revision}")
-        test = f"value.{f.attribute} not in (None, UNSET, {constant_source(self, f.absent)})"
+        value = f"value.{f.attribute}"
+        unset = [f"{value} is not {f.absent!r}"] if f.absent in (None, UNSET) else []
+        other = [] if f.default in (None, UNSET, NOTHING) else [f"{value} != {self.constant(f.default)}"]
+        test = " and ".join(unset + other)
         return [f"if {test}: {self.fail(f'path + {member(f.name)!r}', text)}"]
 
 

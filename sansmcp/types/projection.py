@@ -96,7 +96,9 @@ class Projectors:
         renames = [(n, f.name) for f in plan.known for n in f.names if n != f.name]
         add = [(f.name, f.fill) for f in plan.known if f.required and f.fill is not NOTHING]
         kind = next((f.fill for f in plan.known if f.name == "resultType"), None)
-        checks = [(f.name, f) for f in plan.known if f.narrowed and not f.required]
+        checks = [
+            (f.name, f) for f in plan.known if f.narrowed and not f.firm and isinstance(f.node, AnyObject)
+        ]
         inner = [(f.name, p) for f in plan.known if (p := self.of(f.node)) is not None]
         if not (drop or add or checks or inner):
             return None
@@ -172,10 +174,9 @@ class Projectors:
 
 
 def _narrow_enough(f: FieldPlan, value: JsonValue) -> bool:
-    """Whether a value that a later revision allows fits the older one too."""
-    if isinstance(f.node, AnyObject):
-        return isinstance(value, dict) and (not f.node.root_object or value.get("type") == "object")
-    return True
+    """Whether a value that a later revision allows fits the older one, which wants an object."""
+    root = isinstance(f.node, AnyObject) and f.node.root_object
+    return isinstance(value, dict) and (not root or value.get("type") == "object")
 
 
 def _items(each: Projector, or_single: bool) -> Projector:
