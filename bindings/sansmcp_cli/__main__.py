@@ -1,0 +1,5 @@
+"""``python -m sansmcp_cli`` is the command ``sansmcp``."""
+
+from .main import main
+
+main()

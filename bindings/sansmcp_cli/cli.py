@@ -1,0 +1,197 @@
+"""The commands as click sees them. What they do is loaded when one of them runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import click
+
+from .options import server_options
+from .program import EXIT_CODES, Program, ServerCommand
+
+if TYPE_CHECKING:
+    from .settings import Settings
+    from .targets import Target
+
+_HELP = f"""Look at MCP servers, use them, serve one.
+
+A server is a command line after --, or the name it has in a configuration file: --config FILE, or
+else ./.mcp.json, ./.vscode/mcp.json, ./.cursor/mcp.json and the usual files in your home folder.
+
+\b
+Examples:
+  sansmcp probe -- npx -y @modelcontextprotocol/server-everything
+  sansmcp tools my-server
+  sansmcp call echo message=hello -- npx -y @modelcontextprotocol/server-everything
+  sansmcp serve my_server.py:app
+
+{EXIT_CODES}
+"""
+
+
+class _Version:
+    """The version, looked up when it is asked for: that takes longer than all of the help."""
+
+    def __init__(self, ctx: click.Context, param: click.Parameter, value: bool) -> None:
+        if value and not ctx.resilient_parsing:
+            from importlib.metadata import version
+
+            click.echo(f"sansmcp {version('sansmcp')}")
+            ctx.exit()
+
+
+@click.group(
+    cls=Program,
+    help=_HELP,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_Version, help="Show the version."
+)
+def cli() -> None: ...
+
+
+def _command(words: str) -> Callable[[Callable[..., None]], click.Command]:
+    """Decorate a function as a command that talks to a server; `words` describes its arguments."""
+
+    def decorate(body: Callable[..., None]) -> click.Command:
+        argument = click.argument("words", nargs=-1, metavar=words)
+        return cli.command(cls=ServerCommand, epilog=EXIT_CODES)(argument(server_options(body)))
+
+    return decorate
+
+
+@_command("[SERVER]")
+def probe(target: Target, words: list[str], settings: Settings) -> None:
+    """Find out how a server speaks and what it offers.
+
+    \b
+    Examples:
+      sansmcp probe -- uvx mcp-server-time
+      sansmcp probe --json --mode legacy my-server
+    """
+    from . import commands
+
+    commands.probe(target, words, settings)
+
+
+@_command("[SERVER]")
+@click.option("--schema", is_flag=True, help="Show each tool's whole description and its JSON schemas.")
+def tools(target: Target, words: list[str], settings: Settings, schema: bool) -> None:
+    """List the tools.
+
+    \b
+    Examples:
+      sansmcp tools my-server
+      sansmcp tools --schema -- uvx mcp-server-time
+    """
+    from . import commands
+
+    commands.tools(target, words, settings, schema=schema)
+
+
+@_command("[SERVER] NAME [ARGS]...")
+@click.option(
+    "--args-file", metavar="FILE", help="Read the arguments, a JSON object, from a file; - is standard input."
+)
+def call(target: Target, words: list[str], settings: Settings, args_file: str | None) -> None:
+    """Call a tool.
+
+    ARGS is one JSON object, or key=value pairs that take their types from the tool's schema.
+    Text goes to standard output, progress to standard error; a tool that fails exits with 1.
+
+    \b
+    Examples:
+      sansmcp call my-server add a=1 b=2
+      sansmcp call add '{"a": 1, "b": 2}' -- python server.py
+      sansmcp call add --args-file - -- python server.py < arguments.json
+    """
+    from . import commands
+
+    commands.call(target, words, settings, args_file=args_file)
+
+
+@_command("[SERVER]")
+def resources(target: Target, words: list[str], settings: Settings) -> None:
+    """List the resources and the resource templates.
+
+    \b
+    Example:
+      sansmcp resources my-server
+    """
+    from . import commands
+
+    commands.resources(target, words, settings)
+
+
+@_command("[SERVER] URI")
+@click.option("--output", metavar="FILE", help="Write the contents to this file.")
+def read(target: Target, words: list[str], settings: Settings, output: str | None) -> None:
+    """Read a resource.
+
+    Text goes to standard output, and so do bytes unless that is a terminal.
+
+    \b
+    Examples:
+      sansmcp read my-server file:///notes.txt
+      sansmcp read demo://logo --output logo.png -- python server.py
+    """
+    from . import commands
+
+    commands.read(target, words, settings, output=output)
+
+
+@_command("[SERVER]")
+def prompts(target: Target, words: list[str], settings: Settings) -> None:
+    """List the prompts.
+
+    \b
+    Example:
+      sansmcp prompts my-server
+    """
+    from . import commands
+
+    commands.prompts(target, words, settings)
+
+
+@_command("[SERVER] NAME [KEY=VALUE]...")
+def prompt(target: Target, words: list[str], settings: Settings) -> None:
+    """Fill in a prompt.
+
+    \b
+    Example:
+      sansmcp prompt my-server greet name=Ada
+    """
+    from . import commands
+
+    commands.prompt(target, words, settings)
+
+
+@cli.command(epilog=EXIT_CODES)
+@click.argument("target", required=False)
+@click.option(
+    "--revision",
+    "revisions",
+    multiple=True,
+    metavar="REVISION",
+    help="Serve only this revision, or legacy, or modern. Repeatable.",
+)
+@click.option("--trace", is_flag=True, help="Show every event and message on standard error, secrets hidden.")
+@click.option("--strict", is_flag=True, help="Take every deviation from the protocol for an error.")
+@click.option("--debug", is_flag=True, help="Show a traceback when something fails.")
+def serve(target: str | None, revisions: tuple[str, ...], trace: bool, strict: bool, debug: bool) -> None:
+    """Serve an App on standard input and output.
+
+    TARGET is module:name or file.py:name; the name is `app` when it is left out. Without TARGET a
+    small demo server is served.
+
+    \b
+    Examples:
+      sansmcp serve my_server.py
+      sansmcp serve my_package.server:app --revision 2025-06-18
+      sansmcp tools -- sansmcp serve
+    """
+    from .serving import serve_target
+
+    serve_target(target, revisions, trace=trace, strict=strict)

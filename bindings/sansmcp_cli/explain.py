@@ -1,0 +1,102 @@
+"""From the library's errors to what a command says about them and how it exits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sansmcp.errors import (
+    CallCancelled,
+    CallTimeout,
+    ConnectFailure,
+    ConnectionEnded,
+    ConnectTimeout,
+    ErrorCode,
+    InvalidResponse,
+    LocalProtocolError,
+    McpError,
+    NoCommonVersion,
+    PaginationError,
+    RemoteProtocolError,
+    SansmcpError,
+    UnsupportedProtocolVersion,
+)
+
+from .failures import ANSWERED_ERROR, INTERRUPTED, NO_CONNECTION, TIMED_OUT, USAGE, CommandError
+from .text import one_line
+
+_CANNOT_START = "cannot start "
+_MORE_TIME = "allow more with --timeout SECONDS"
+
+
+def from_call(error: SansmcpError, subject: str) -> CommandError:
+    """What became of the request `subject`, as ``tools/call 'echo'``."""
+    told = one_line(str(error)).removeprefix(f"{subject}: ")
+    match error:
+        case McpError():
+            return CommandError(
+                ANSWERED_ERROR,
+                "server_error",
+                f"{subject}: the server answered with an error: {told}",
+                details=_details(error),
+            )
+        case ConnectTimeout():
+            return from_connect(error, subject)
+        case CallTimeout():
+            return CommandError(TIMED_OUT, "timeout", f"{subject}: {told}; {_MORE_TIME}")
+        case ConnectionEnded():
+            details = {"returncode": error.returncode}
+            return CommandError(NO_CONNECTION, "server_gone", f"{subject}: {told}", details=details)
+        case InvalidResponse() | RemoteProtocolError() | PaginationError():
+            message = f"{subject}: the server's answer cannot be used: {told}"
+            return CommandError(ANSWERED_ERROR, "invalid_answer", message)
+        case CallCancelled():
+            return CommandError(INTERRUPTED, "interrupted", f"{subject}: {told}")
+        case ConnectFailure():
+            return from_connect(error, subject)
+        case _:
+            return CommandError(USAGE, "not_possible", f"{subject}: {told}")
+
+
+def from_connect(error: SansmcpError, server: str) -> CommandError:
+    """Why there is no connection to `server`, the name or program that was asked for."""
+    told = one_line(str(error))
+    match error:
+        case ConnectTimeout() | CallTimeout():
+            return CommandError(TIMED_OUT, "timeout", f"{server}: {told}; {_MORE_TIME}")
+        case _ if _is_about_versions(error):
+            message = f"{server}: {told}; --mode auto takes what there is"
+            return CommandError(NO_CONNECTION, "no_common_version", message)
+        case ConnectionEnded() if told.startswith(_CANNOT_START):
+            program = told.removeprefix(_CANNOT_START).partition(":")[0]
+            label = "" if program == server else f"{server}: "
+            if "[Errno 2]" in told:  # the system's words for it do not get clearer
+                told = f"{_CANNOT_START}{program}: there is no such program; is it installed, and on PATH?"
+            return CommandError(NO_CONNECTION, "cannot_start", label + told)
+        case ConnectionEnded():
+            return CommandError(
+                NO_CONNECTION,
+                "server_gone",
+                f"{server}: {told} before it was connected; is it an MCP server on stdio?",
+                details={"returncode": error.returncode},
+            )
+        case McpError():
+            message = f"{server}: the server refused the connection: {told}"
+            return CommandError(NO_CONNECTION, "refused", message, details=_details(error))
+        case LocalProtocolError():
+            return CommandError(USAGE, "not_possible", f"{server}: {told}")
+        case _:
+            return CommandError(NO_CONNECTION, "no_connection", f"{server}: {told}")
+
+
+def _is_about_versions(error: SansmcpError) -> bool:
+    if isinstance(error, (NoCommonVersion, UnsupportedProtocolVersion)):
+        return True
+    cause = error.__cause__
+    return isinstance(cause, McpError) and cause.code == ErrorCode.UNSUPPORTED_PROTOCOL_VERSION
+
+
+def _details(error: McpError) -> dict[str, Any]:
+    details: dict[str, Any] = {"code": error.code}
+    if error.data is not None:
+        details["data"] = error.data
+    return details

@@ -1,0 +1,60 @@
+"""How a command ends: its exit codes, and one clear line for whatever went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+OK: Final = 0
+ANSWERED_ERROR: Final = 1
+USAGE: Final = 2
+NO_CONNECTION: Final = 3
+TIMED_OUT: Final = 4
+OUR_FAULT: Final = 70
+INTERRUPTED: Final = 130
+
+
+class CommandError(Exception):
+    """A command cannot go on. `message` is one line: what happened, to what, what to do.
+
+    `kind` names the failure for programs; `details` are members that the JSON output adds to it.
+    `notes` are lines shown below; the server's last words come under their `heading`. `result` is
+    what the server answered all the same, for the JSON output.
+    """
+
+    def __init__(
+        self,
+        code: int,
+        kind: str,
+        message: str,
+        *,
+        notes: Sequence[str] = (),
+        heading: str = "",
+        details: dict[str, Any] | None = None,
+        result: Any = None,
+    ) -> None:
+        super().__init__(message)
+        self.code: Final = code
+        self.kind: Final = kind
+        self.message: Final = message
+        self.notes: Final = tuple(notes)
+        self.heading: Final = heading
+        self.details: Final = details or {}
+        self.result: Final = result
+
+    def with_last_words(self, lines: Sequence[str], hide: Callable[[Any], Any]) -> CommandError:
+        """The same with the server's last words, and `hide` applied to all that it had a part in."""
+        return CommandError(
+            self.code,
+            self.kind,
+            hide(self.message),
+            notes=[*hide(list(self.notes)), *lines],
+            heading="the server's last words:" if lines else "",
+            details=hide(self.details),
+            result=self.result,
+        )
+
+
+def usage(message: str) -> CommandError:
+    """A command that was given wrongly."""
+    return CommandError(USAGE, "usage", message)

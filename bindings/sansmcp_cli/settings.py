@@ -1,0 +1,82 @@
+"""What the common options say, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .failures import usage
+
+if TYPE_CHECKING:
+    from sansmcp.limits import Timeouts
+    from sansmcp.session.era import Mode
+
+_PROBE = 5.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The options that every command has which talks to a server."""
+
+    config: str | None = None
+    json: bool = False
+    trace: bool = False
+    timeout: float | None = None
+    mode: str = "auto"
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    inherit_env: bool = False
+    cwd: str | None = None
+    stderr: bool = False
+    strict: bool = False
+
+    def era_mode(self) -> Mode:
+        """The mode for the engine. Raises CommandError for a revision that does not exist."""
+        from sansmcp.revisions import ALL_REVISIONS, known_revision
+        from sansmcp.session.era import Auto, Legacy, Pin
+
+        if self.mode == "auto":
+            return Auto()
+        if self.mode == "legacy":
+            return Legacy()
+        revision = known_revision(self.mode)
+        if revision is None:
+            known = ", ".join(r.value for r in ALL_REVISIONS)
+            raise usage(f"--mode {self.mode}: give auto, legacy or a revision ({known})")
+        return Pin(revision)
+
+    def timeouts(self) -> Timeouts:
+        """The engine's deadlines: its own, or all of them within ``--timeout``."""
+        from sansmcp.limits import Timeouts
+
+        limit = self.timeout
+        if limit is None:
+            return Timeouts()
+        # half of it at most, so that a server which never answers the probe can still be initialized
+        return Timeouts(probe=min(_PROBE, limit / 2), connect=limit, request=limit, total=limit, ping=limit)
+
+
+def check_timeout(value: float | None) -> float | None:
+    """The seconds of ``--timeout``. Raises CommandError for what is no time span."""
+    if value is not None and not 0 < value < 1e9:
+        raise usage("--timeout: give a number of seconds greater than 0")
+    return value
+
+
+def read_env(pairs: tuple[str, ...]) -> dict[str, str]:
+    """``NAME=VALUE`` of each ``--env``. What is malformed is not quoted: it may be a secret."""
+    env: dict[str, str] = {}
+    for number, pair in enumerate(pairs, 1):
+        name, found, value = pair.partition("=")
+        if not found or not name:
+            raise usage(f"--env: give NAME=VALUE (the value is missing in occurrence {number})")
+        env[name] = value
+    return env
+
+
+def check_folder(path: str | None, what: str) -> str | None:
+    """A folder that is there. Raises CommandError for anything else."""
+    if path is not None and not Path(path).is_dir():
+        raise usage(f"{what} {path}: there is no such folder")
+    return path
