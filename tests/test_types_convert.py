@@ -262,6 +262,13 @@ TOLERATED: list[tuple[Any, Revision, dict[str, Any], list[str], dict[str, Any]]]
         ["$.arguments: null, read as missing"],
         {},
     ),
+    (
+        t.Tool,
+        V11,
+        {**TOOL, "outputSchema": {"type": "array"}},
+        ['$.outputSchema: set aside ($.outputSchema: expected a schema with "type": "object")'],
+        {"output_schema": None},
+    ),
     (t.CallToolRequestParams, V26, {"name": "t"}, ["$._meta: missing"], {"meta": None}),
     (
         t.CallToolResult,

@@ -101,6 +101,7 @@ class Source:
     def __init__(self, revision: Revision, trace: bool, **names: Any) -> None:
         self.revision = revision
         self.trace = trace
+        self.insist = False
         self.ns: dict[str, Any] = {
             "MisfitError": MisfitError,
             "UNSET": UNSET,
@@ -190,8 +191,11 @@ class Source:
         return f"type({var}) is not list"
 
     def check_root(self, var: str, path: str) -> list[str]:
-        """Return statements that insist on a schema's `type: object`."""
-        return []
+        """Return statements that insist on a schema's `type: object`, where that is called for."""
+        if not self.insist:
+            return []
+        wrong = self.fail(path, repr('expected a schema with "type": "object"'))
+        return [f"if {var}.get('type') != 'object': {wrong}"]
 
     def check_items(self, item: Node, var: str, path: str, secret: bool, depth: int) -> list[str]:
         """Return statements that check and convert the items of the array in `var`."""

@@ -94,18 +94,13 @@ class ReadSource(Source):
     def __init__(self, reader: Reader) -> None:
         super().__init__(reader.revision, reader.trace, StructureError=StructureError, rest=rest)
         self.reader = reader
+        self.insist = reader.strict
 
     def arguments(self, value: str, path: str) -> str:
         return f"{value}, tolerated, {path}" if self.trace else f"{value}, tolerated"
 
     def fail(self, path: str, text: str) -> str:
         return f"raise StructureError({path}, {text})" if self.trace else "raise MisfitError"
-
-    def check_root(self, var: str, path: str) -> list[str]:
-        if not self.reader.strict:
-            return []
-        wrong = self.fail(path, repr('expected a schema with "type": "object"'))
-        return [f"if {var}.get('type') != 'object': {wrong}"]
 
     def tolerate(self, path: str, text: str) -> str:
         """Return the statement that notes a tolerance; arguments are source of expressions."""
@@ -185,7 +180,10 @@ class ReadSource(Source):
         if f.required and f.missing is not None:
             # Tolerated here; strict reading has the member among the needed ones.
             default = f"{self.name_for(f.missing, 'M')}()"
+        # What only a later revision allows is set aside, so that it is not written as this one's.
+        self.insist = self.reader.strict or f.narrowed
         check = self.check(f.node, "v", path, f.secret)
+        self.insist = self.reader.strict
         if f.nullable and check:
             check = ["if v is not None:", *indent(check)]
         lines = [f"v = raw = value[{f.name!r}]", "n += 1"]

@@ -113,14 +113,6 @@ class WriteSource(Source):
     def __init__(self, writer: Writer) -> None:
         super().__init__(writer.revision, writer.trace, LocalProtocolError=LocalProtocolError, merge=merge)
         self.writer = writer
-        self.narrow = False
-
-    def check_root(self, var: str, path: str) -> list[str]:
-        # A schema that the revision in use would not allow: only where a later one does.
-        if not self.narrow:
-            return []
-        wrong = self.fail(path, repr('expected a schema with "type": "object"'))
-        return [f"if {var}.get('type') != 'object': {wrong}"]
 
     def arguments(self, value: str, path: str) -> str:
         return f"{value}, {path}" if self.trace else value
@@ -163,7 +155,7 @@ class WriteSource(Source):
     def field(self, f: FieldPlan) -> list[str]:
         """Return statements that write one member."""
         path = f"path + {member(f.name)!r}"
-        self.narrow = f.narrowed
+        self.insist = f.narrowed
         check = self.check(f.node, "v", path, f.secret)
         if f.nullable and check:
             check = ["if v is not None:", *indent(check)]
