@@ -6,103 +6,279 @@ The names below are the public ones, grouped by what they are for; each is loade
 when it is first used. The protocol's objects are in `sansmcp.types`.
 """
 
-# ruff: noqa: F401, PLE0605  (the imports are for type checkers; the names come from one table)
+# ruff: noqa: PLE0605  (the names come from one table; the imports are for type checkers)
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-if TYPE_CHECKING:
-    from .app import App, Invocation, ToolError
-    from .client import ClientEngine
-    from .clock import ClockPair, Deadlines
-    from .context import Context
+if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
+    from .app import App as App
+    from .app import Invocation as Invocation
+    from .app import ToolError as ToolError
+    from .client import ClientEngine as ClientEngine
+    from .clock import ClockPair as ClockPair
+    from .clock import Deadlines as Deadlines
+    from .context import Context as Context
     from .errors import (
-        CallCancelled,
-        CallFailure,
-        CallTimeout,
-        ConnectFailure,
-        ConnectionEnded,
-        ConnectTimeout,
-        ErrorCode,
-        HandshakeFailed,
-        InvalidResponse,
-        LocalProtocolError,
-        McpError,
-        NoCommonVersion,
-        PaginationError,
-        PeerFault,
-        RemoteProtocolError,
-        SansmcpError,
-        UnsupportedProtocolVersion,
+        CallCancelled as CallCancelled,
+    )
+    from .errors import (
+        CallFailure as CallFailure,
+    )
+    from .errors import (
+        CallTimeout as CallTimeout,
+    )
+    from .errors import (
+        ConnectFailure as ConnectFailure,
+    )
+    from .errors import (
+        ConnectionEnded as ConnectionEnded,
+    )
+    from .errors import (
+        ConnectTimeout as ConnectTimeout,
+    )
+    from .errors import (
+        ErrorCode as ErrorCode,
+    )
+    from .errors import (
+        HandshakeFailed as HandshakeFailed,
+    )
+    from .errors import (
+        InvalidResponse as InvalidResponse,
+    )
+    from .errors import (
+        LocalProtocolError as LocalProtocolError,
+    )
+    from .errors import (
+        McpError as McpError,
+    )
+    from .errors import (
+        NoCommonVersion as NoCommonVersion,
+    )
+    from .errors import (
+        PaginationError as PaginationError,
+    )
+    from .errors import (
+        PeerFault as PeerFault,
+    )
+    from .errors import (
+        RemoteProtocolError as RemoteProtocolError,
+    )
+    from .errors import (
+        SansmcpError as SansmcpError,
+    )
+    from .errors import (
+        UnsupportedProtocolVersion as UnsupportedProtocolVersion,
     )
     from .events import (
-        AbandonRequest,
-        CloseConnection,
-        DeviationTolerated,
-        EraDecided,
-        Event,
-        Harmless,
-        LimitHit,
-        ListChanged,
-        ListKind,
-        LogReceived,
-        MessageIgnored,
-        NotificationReceived,
-        PeerGone,
-        ProgressReported,
-        Reconnect,
-        RequestCancelled,
-        RequestFailed,
-        RequestReceived,
-        ResourceUpdated,
-        ResultReady,
-        SendNotification,
-        SendRequest,
-        SendResponse,
-        SessionEnded,
-        SessionStarted,
-        WireEvent,
+        AbandonRequest as AbandonRequest,
     )
-    from .limits import CLIENT_LIMITS, SERVER_LIMITS, Limits, Timeouts
-    from .ops import Close, CloseWrite, Kill, Op, Spawn, Terminate, Write
-    from .responder import Responder
+    from .events import (
+        CloseConnection as CloseConnection,
+    )
+    from .events import (
+        DeviationTolerated as DeviationTolerated,
+    )
+    from .events import (
+        EraDecided as EraDecided,
+    )
+    from .events import (
+        Event as Event,
+    )
+    from .events import (
+        Harmless as Harmless,
+    )
+    from .events import (
+        LimitHit as LimitHit,
+    )
+    from .events import (
+        ListChanged as ListChanged,
+    )
+    from .events import (
+        ListKind as ListKind,
+    )
+    from .events import (
+        LogReceived as LogReceived,
+    )
+    from .events import (
+        MessageIgnored as MessageIgnored,
+    )
+    from .events import (
+        NotificationReceived as NotificationReceived,
+    )
+    from .events import (
+        PeerGone as PeerGone,
+    )
+    from .events import (
+        ProgressReported as ProgressReported,
+    )
+    from .events import (
+        Reconnect as Reconnect,
+    )
+    from .events import (
+        RequestCancelled as RequestCancelled,
+    )
+    from .events import (
+        RequestFailed as RequestFailed,
+    )
+    from .events import (
+        RequestReceived as RequestReceived,
+    )
+    from .events import (
+        ResourceUpdated as ResourceUpdated,
+    )
+    from .events import (
+        ResultReady as ResultReady,
+    )
+    from .events import (
+        SendNotification as SendNotification,
+    )
+    from .events import (
+        SendRequest as SendRequest,
+    )
+    from .events import (
+        SendResponse as SendResponse,
+    )
+    from .events import (
+        SessionEnded as SessionEnded,
+    )
+    from .events import (
+        SessionStarted as SessionStarted,
+    )
+    from .events import (
+        WireEvent as WireEvent,
+    )
+    from .limits import (
+        CLIENT_LIMITS as CLIENT_LIMITS,
+    )
+    from .limits import (
+        SERVER_LIMITS as SERVER_LIMITS,
+    )
+    from .limits import (
+        Limits as Limits,
+    )
+    from .limits import (
+        Timeouts as Timeouts,
+    )
+    from .ops import (
+        Close as Close,
+    )
+    from .ops import (
+        CloseWrite as CloseWrite,
+    )
+    from .ops import (
+        Kill as Kill,
+    )
+    from .ops import (
+        Op as Op,
+    )
+    from .ops import (
+        Spawn as Spawn,
+    )
+    from .ops import (
+        Terminate as Terminate,
+    )
+    from .ops import (
+        Write as Write,
+    )
+    from .responder import Responder as Responder
     from .revisions import (
-        ALL_REVISIONS,
-        LATEST,
-        LATEST_LEGACY,
-        LEGACY_REVISIONS,
-        MODERN_REVISIONS,
-        Era,
-        Revision,
+        ALL_REVISIONS as ALL_REVISIONS,
     )
-    from .server import ServerEngine
-    from .session.calls import Call, IncomingRequest
+    from .revisions import (
+        LATEST as LATEST,
+    )
+    from .revisions import (
+        LATEST_LEGACY as LATEST_LEGACY,
+    )
+    from .revisions import (
+        LEGACY_REVISIONS as LEGACY_REVISIONS,
+    )
+    from .revisions import (
+        MODERN_REVISIONS as MODERN_REVISIONS,
+    )
+    from .revisions import (
+        Era as Era,
+    )
+    from .revisions import (
+        Revision as Revision,
+    )
+    from .server import ServerEngine as ServerEngine
+    from .session.calls import Call as Call
+    from .session.calls import IncomingRequest as IncomingRequest
     from .session.era import (
-        Auto,
-        Evidence,
-        Legacy,
-        Outcome,
-        Pin,
-        ProbeContext,
-        ProbeOutcome,
-        Step,
-        TransportKind,
-        Verdict,
-        classify_probe,
+        Auto as Auto,
+    )
+    from .session.era import (
+        Evidence as Evidence,
+    )
+    from .session.era import (
+        Legacy as Legacy,
+    )
+    from .session.era import (
+        Outcome as Outcome,
+    )
+    from .session.era import (
+        Pin as Pin,
+    )
+    from .session.era import (
+        ProbeContext as ProbeContext,
+    )
+    from .session.era import (
+        ProbeOutcome as ProbeOutcome,
+    )
+    from .session.era import (
+        Step as Step,
+    )
+    from .session.era import (
+        TransportKind as TransportKind,
+    )
+    from .session.era import (
+        Verdict as Verdict,
+    )
+    from .session.era import (
+        classify_probe as classify_probe,
     )
     from .stdio import (
-        NO_RESTART,
-        Command,
-        RestartPolicy,
-        ShutdownLadder,
-        StdioClient,
-        child_environment,
+        NO_RESTART as NO_RESTART,
     )
-    from .stream import LineClient, LineServer
-    from .types.lifecycle import ClientCapabilities, Implementation, ServerCapabilities
-    from .wire.jsoncodec import default_codec, fast_codec, standard_codec
+    from .stdio import (
+        Command as Command,
+    )
+    from .stdio import (
+        RestartPolicy as RestartPolicy,
+    )
+    from .stdio import (
+        ShutdownLadder as ShutdownLadder,
+    )
+    from .stdio import (
+        StdioClient as StdioClient,
+    )
+    from .stdio import (
+        child_environment as child_environment,
+    )
+    from .stream import LineClient as LineClient
+    from .stream import LineServer as LineServer
+    from .types.lifecycle import (
+        ClientCapabilities as ClientCapabilities,
+    )
+    from .types.lifecycle import (
+        Implementation as Implementation,
+    )
+    from .types.lifecycle import (
+        ServerCapabilities as ServerCapabilities,
+    )
+    from .wire.jsoncodec import (
+        default_codec as default_codec,
+    )
+    from .wire.jsoncodec import (
+        fast_codec as fast_codec,
+    )
+    from .wire.jsoncodec import (
+        standard_codec as standard_codec,
+    )
 
 __version__: Final = "0.1.0"
 

@@ -122,6 +122,7 @@ class ServerEngine(Endpoint):
         if self._closed or self.state is ServerState.DRAINING:
             return
         self._machine.fire(ServerInput.END_OF_INPUT)
+        self._input_ended = True
         for call in self._calls:
             self._fail(call, ConnectionEnded(f"{call.subject}: the client sends nothing more"))
         self._end_when_drained()

@@ -212,6 +212,7 @@ CLIENT: Final = Table(
         },
         ClientState.READY: {
             ClientInput.DOUBT: ClientState.REPROBING,
+            ClientInput.RESTART: ClientState.RESTARTING,
             ClientInput.LOSE: ClientState.DISCONNECTED,
             ClientInput.CLOSE: ClientState.CLOSED,
         },

@@ -15,6 +15,7 @@ from sansmcp import (
     EraDecided,
     HandshakeFailed,
     Legacy,
+    Limits,
     LocalProtocolError,
     McpError,
     MessageIgnored,
@@ -558,3 +559,28 @@ def test_ignored_lines_do_not_disturb_the_probe() -> None:
     assert driver.methods() == ["server/discover"]
     driver.reply(DISCOVER)
     assert decided(driver)[0] == "modern"
+
+
+@pytest.mark.req("A10", "A13")
+def test_a_peer_that_ends_on_the_first_message_contradicts_a_modern_memory() -> None:
+    driver = connecting(prior=Verdict(LATEST.era, LATEST))
+    lost = driver.engine.call_tool("echo", now=0.0)
+    driver.drain()
+    driver.engine.connection_lost(now=1.0, returncode=1)
+    driver.drain()
+    assert [e.call for e in driver.of(RequestFailed)] == [lost], "it may have been carried out"
+    assert len(driver.wired(Reconnect)) == 1
+    driver.engine.connection_restored(now=1.0)
+    driver.drain()
+    assert driver.last["method"] == "initialize"
+    driver.reply(initialize_result())
+    assert driver.of(EraDecided)[-1].era.value == "legacy"
+
+
+def test_the_handshake_needs_no_room_among_the_open_calls() -> None:
+    driver = client(limits=Limits(max_pending_calls=1))
+    driver.engine.call_tool("echo", now=0.0)
+    driver.engine.connect(now=0.0)
+    driver.drain()
+    driver.reply(DISCOVER)
+    assert driver.methods() == ["server/discover", "tools/call"]

@@ -818,3 +818,12 @@ def test_added_methods_are_served_in_every_revision(version: str) -> None:
     driver.engine.respond(received, {"b": 2}, now=0.0)
     driver.drain()
     assert driver.last["result"]["b"] == 2
+
+
+def test_what_comes_after_the_end_of_input_is_ignored() -> None:
+    driver = server()
+    ask(driver, MODERN, "tools/list")
+    driver.engine.receive_eof(now=0.0)
+    driver.receive(request("server/discover", id=2), {"jsonrpc": "2.0", "id": 3, "method": "initialize"})
+    assert not driver.sent
+    assert [e.reason for e in driver.of(MessageIgnored)] == [Harmless.AFTER_CLOSE] * 2

@@ -173,12 +173,13 @@ class CallTable:
         **options: Any,
     ) -> Call:
         """Make a call that is not yet registered. Raises LocalProtocolError when it may not be."""
-        if len(self._calls) >= self._limits.max_pending_calls:
+        internal = options.get("internal", False)
+        if len(self._calls) >= self._limits.max_pending_calls and not internal:
             raise LocalProtocolError(
                 f"{len(self._calls)} calls are open already (limit max_pending_calls): "
                 "wait for answers or cancel some"
             )
-        if timeout is None and total_timeout is None and not options.get("internal"):
+        if timeout is None and total_timeout is None and not internal:
             raise LocalProtocolError(f"{method}: timeout=None needs total_timeout: a call must end some day")
         return Call(self._last_number + 1, method, params, timeout, total_timeout, **options)
 

@@ -111,7 +111,7 @@ class Endpoint(ABC):
         Never raises for what the peer did.
         """
         self._tick(now)
-        if self._closed:
+        if self._closed or self._input_ended:
             self._ignore(Harmless.AFTER_CLOSE, "received after the end of the connection")
             return
         if isinstance(raw, (bytes, bytearray, memoryview, str)):
@@ -188,6 +188,8 @@ class Endpoint(ABC):
     # for the engines -----------------------------------------------------------------------------
 
     _closed = False
+    _input_ended = False
+    """Whether the peer said that it sends nothing more."""
 
     def _tick(self, now: float) -> float:
         self._now = max(self._now, now)
