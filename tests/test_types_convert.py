@@ -54,6 +54,7 @@ WRONG: list[tuple[Any, Revision, Any, str]] = [
     (t.CallToolResult, V26, result(isError=1), "$.isError: expected a boolean, got 1"),
     (t.CallToolResult, V26, result(resultType=5), "$.resultType: expected a string, got 5"),
     (t.ListToolsResult, V11, {"tools": [], "nextCursor": 5}, "$.nextCursor: expected a string, got 5"),
+    (t.ListTasksResult, V11, {"tasks": [], "nextCursor": 5}, "$.nextCursor: expected a string, got 5"),
     (
         t.ListToolsResult,
         V11,
