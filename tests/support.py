@@ -7,9 +7,11 @@ from typing import Any, TypeVar
 
 from sansmcp import (
     AbandonRequest,
+    Call,
     CloseConnection,
     Event,
     Reconnect,
+    RequestReceived,
     Revision,
     SendNotification,
     SendRequest,
@@ -193,3 +195,39 @@ def request(method: str, params: Any = None, *, id: Any = 1, modern: bool = True
     if modern:
         body["_meta"] = {**meta(), **body.get("_meta", {})}
     return {"jsonrpc": "2.0", "id": id, "method": method, "params": body}
+
+
+ALL = [revision.value for revision in Revision]
+LEGACY = ALL[:-1]
+MODERN = ALL[-1]
+TEXT: dict[str, Any] = {"content": [{"type": "text", "text": "hi"}]}
+
+
+def result(version: str, body: dict[str, Any]) -> dict[str, Any]:
+    """`body` as a server that speaks `version` sends it."""
+    return {"resultType": "complete", **body} if version == MODERN else body
+
+
+def call_tool(driver: Driver, **options: Any) -> Call:
+    """Call a tool; the request has left."""
+    call: Call = driver.engine.call_tool("echo", {"text": "hi"}, now=driver.now, **options)
+    driver.drain()
+    return call
+
+
+def serving(version: str, **options: Any) -> Driver:
+    """A server engine that is asked in `version`."""
+    return server(**options) if version == MODERN else opened(version, **options)
+
+
+def ask(driver: Driver, version: str, method: str, params: Any = None, *, id: Any = 1) -> Any:
+    """Ask a server; the request that its application got last, or None."""
+    driver.receive(request(method, params, id=id, modern=version == MODERN))
+    received = driver.of(RequestReceived)
+    return received[-1].request if received else None
+
+
+def error_code(driver: Driver) -> int:
+    """The code of the error that was sent last."""
+    code: int = driver.last["error"]["code"]
+    return code

@@ -337,15 +337,15 @@ def test_a_tool_name_that_is_not_allowed(name: str) -> None:
 def test_a_name_that_is_taken() -> None:
     app = demo()
     for register in (
-        lambda: app.tool("echo")(lambda_tool),
-        lambda: app.resource("test://greeting")(lambda_tool),
-        lambda: app.resource("test://users/{name}/profile")(lambda_tool),
-        lambda: app.prompt("greet")(lambda_tool),
-        lambda: app.method("vendor/double")(lambda_tool),
-        lambda: app.completion(lambda_tool),
+        app.tool("echo"),
+        app.resource("test://greeting"),
+        app.resource("test://users/{name}/profile"),
+        app.prompt("greet"),
+        app.method("vendor/double"),
+        app.completion,
     ):
         with pytest.raises(LocalProtocolError, match="already"):
-            register()
+            register(lambda_tool)
 
 
 def test_a_schema_from_the_signature() -> None:

@@ -206,7 +206,7 @@ def test_a_version_error_with_nothing_in_common_is_a_typed_error() -> None:
 @pytest.mark.parametrize("code", [-32020, -32021])
 def test_modern_refusals_are_surfaced_and_never_fall_back(code: int) -> None:
     driver = connecting()
-    data = {"requiredCapabilities": {"elicitation": {}}}
+    data: Any = {"requiredCapabilities": {"elicitation": {}}}
     driver.reply(error=(code, data))
     assert driver.methods() == ["server/discover"]
     error = ended(driver)

@@ -21,7 +21,7 @@ INPUTS = {
 def test_every_state_with_every_input(table: Table[Symbol, Symbol]) -> None:
     for state in type(table.initial):
         for trigger in INPUTS[table.name]:
-            machine = Machine(table)
+            machine: Machine[Symbol, Symbol] = Machine(table)
             machine.state = state
             target = table.transitions[state].get(trigger)
             assert machine.allows(trigger) == (target is not None)
@@ -31,7 +31,7 @@ def test_every_state_with_every_input(table: Table[Symbol, Symbol]) -> None:
                 assert machine.state is state
             else:
                 assert machine.fire(trigger) is target is machine.state
-        assert set(machine.allowed()) == set(table.transitions[machine.state])
+            assert set(machine.allowed()) == set(table.transitions[machine.state])
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda t: t.name)

@@ -130,9 +130,10 @@ def test_the_ladder_step_by_step() -> None:
     child.advance(0.1)
     assert child.kinds()[start:] == ["CloseWrite", "Terminate", "Kill"]
     child.advance(100)
-    assert not child.stdio.finished
+    finished = [child.stdio.finished]
     child.exit(-9)
-    assert child.stdio.finished
+    finished.append(child.stdio.finished)
+    assert finished == [False, True]
     assert len(child.of(SessionEnded)) == 1
 
 
@@ -285,9 +286,10 @@ def test_a_grandchild_that_holds_the_pipe_open_does_not_hold_us() -> None:
     call = child.stdio.engine.call_tool("t", now=0.0)
     child.drain()
     child.exit(1, eof=False)
-    assert not call.done
+    done = [call.done]
     child.advance(0.5)
-    assert call.done
+    done.append(call.done)
+    assert done == [False, True]
     assert child.stdio.finished
     assert child.kinds()[-1] == "Kill"
 

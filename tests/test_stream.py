@@ -234,10 +234,11 @@ def test_unread_events_stop_the_reading_and_nothing_is_lost() -> None:
     pump = connected(limits=Limits(max_buffered_events=10))
     data = b"".join(line({"jsonrpc": "2.0", "method": "vendor/x", "params": {"n": n}}) for n in range(100))
     pump.transport.receive_data(1, data, 0.0)
-    assert not pump.transport.wants_data
+    wanted = [pump.transport.wants_data]
     for _ in range(50):
         pump.drain()
-    assert pump.transport.wants_data
+    wanted.append(pump.transport.wants_data)
+    assert wanted == [False, True]
     assert [e.params["n"] for e in pump.events if hasattr(e, "params")] == list(range(100))
 
 
