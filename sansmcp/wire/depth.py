@@ -12,7 +12,7 @@ from itertools import accumulate
 from typing import Final
 
 _SHORT: Final = 4096
-_WINDOW: Final = 1 << 20
+_WINDOW: Final = 1 << 18
 _NOT_SYNTAX: Final = bytes(set(range(256)) - set(b'[{]}"'))
 _STEPS: Final = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")  # as signed bytes: +1 and -1
 _PASSES: Final = 16

@@ -373,9 +373,8 @@ def _unencodable(path: list[str], problem: str) -> UnencodableError:
 
 
 def _step(key: str) -> str:
-    if len(key) > 64:
-        key = key[:63] + "…"
-    return f".{key}" if key.isidentifier() else f"[{key!r}]"
+    shown = key if len(key) <= 64 else key[:63] + "…"
+    return f".{shown}" if key.isidentifier() else f"[{shown!r}]"
 
 
 def _one_line(data: bytes) -> bytes:

@@ -1,0 +1,1 @@
+"""Tables of inputs and what must come of them, apart from the tests that run them."""
