@@ -106,7 +106,6 @@ class PeerFault(Enum):
 
     # meaning
     UNKNOWN_METHOD = auto()
-    UNKNOWN_NOTIFICATION = auto()
     UNEXPECTED_REQUEST = auto()
     """A server request where the revision has none, or one the client did not declare."""
     MALFORMED_NOTIFICATION = auto()
@@ -122,15 +121,10 @@ class PeerFault(Enum):
     UNKNOWN_RESULT_TYPE = auto()
     MISSING_RESULT_TYPE = auto()
     MISSING_CONTENT = auto()
-    UNEXPECTED_INPUT_REQUIRED = auto()
     UNKNOWN_PROGRESS_TOKEN = auto()
     PROGRESS_NOT_INCREASING = auto()
-    UNKNOWN_CANCEL_TARGET = auto()
     MALFORMED_CANCEL = auto()
-    UNREQUESTED_LOG = auto()
     CURSOR_LOOP = auto()
-    MISSING_CAPABILITY = auto()
-    UNUSABLE_CACHE_HINT = auto()
     WRITE_CLOSED = auto()
     """The peer stopped reading what we write."""
 

@@ -268,6 +268,7 @@ class LineServer(LineTransport[ServerEngine]):
         if conn == self._conn and not self._ended:
             self._decoder.receive_eof()
             self._input_ended = True
+            self._feed()
             self._pump()
 
     def _pump(self) -> None:
