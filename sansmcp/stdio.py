@@ -121,6 +121,8 @@ class StdioClient(LineTransport[ClientEngine]):
         self._restarts: deque[float] = deque()
         self._connected = False
         """Whether the engine was told to connect: later processes restore the connection."""
+        self._opened = True
+        """Whether the process named by `_conn` was started; there is none to fail before the first."""
         self._exit: tuple[int | None, str] | None = None
 
     @property
@@ -149,7 +151,10 @@ class StdioClient(LineTransport[ClientEngine]):
     def opened(self, conn: ConnectionId, now: float) -> None:
         """The process was started."""
         self._tick(now)
-        if conn != self._conn or self.state is not ProcessState.SPAWNING:
+        if conn != self._conn:
+            return
+        self._opened = True
+        if self.state is not ProcessState.SPAWNING:
             return
         self._machine.fire(ProcessInput.OPENED)
         if self._connected:
@@ -163,7 +168,9 @@ class StdioClient(LineTransport[ClientEngine]):
         self._tick(now)
         if conn != self._conn:
             return
-        if self.state is ProcessState.SPAWNING:
+        if not self._opened and self._machine.allows(ProcessInput.EXITED):
+            # perhaps long since on the ladder, which leads nowhere without a process
+            self._timers.clear_all()
             self._machine.fire(ProcessInput.EXITED)
             self.engine.connection_lost(now=self._now, detail=f"cannot start {self.command}: {error}")
             self._pump()
@@ -205,6 +212,7 @@ class StdioClient(LineTransport[ClientEngine]):
         self._machine.fire(ProcessInput.SPAWN)
         self._conn += 1
         self._decoder = LineDecoder(self.engine.limits.max_message)
+        self._opened = False
         self._input_ended = False
         self._exit = None
         command = self.command
@@ -236,6 +244,7 @@ class StdioClient(LineTransport[ClientEngine]):
     def _gone(self) -> None:
         """The child ended and everything it wrote was read."""
         code, tail = self._exit or (None, "")
+        self._input_ended = True  # also for those who do not see the end of what others hold open
         self._timers.clear_all()
         # What the child started and left behind would keep running: a wrapper's real server.
         self._ops.append(Kill(self._conn))
