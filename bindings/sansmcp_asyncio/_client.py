@@ -1,0 +1,290 @@
+"""A connected client: futures for the ends of calls, a queue for everything else that happens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from typing import Any
+
+from sansmcp.client import ClientEngine
+from sansmcp.errors import ConnectionEnded, LocalProtocolError, SansmcpError
+from sansmcp.events import (
+    EraDecided,
+    Event,
+    LimitHit,
+    ProgressReported,
+    RequestFailed,
+    ResultReady,
+    SessionEnded,
+)
+from sansmcp.revisions import Era, Revision
+from sansmcp.session.calls import Call
+from sansmcp.session.era import Evidence, Verdict
+from sansmcp.types.lifecycle import Implementation, ServerCapabilities
+
+from ._pump import OnEvent, Pump, Transport
+from ._verbs import Verbs
+
+
+class Events:
+    """What happens on a connection and belongs to no call, in order; ends with the connection.
+
+    At most `Limits.max_buffered_events` wait to be taken. Past that, one `LimitHit` says so, and
+    what comes is dropped until the rest was taken. Each event goes to one taker.
+    """
+
+    def __init__(self, bound: int) -> None:
+        self._bound = bound
+        self._waiting: deque[Event] = deque()
+        self._arrived = asyncio.Event()
+        self._full = self._over = False
+
+    def put(self, event: Event) -> None:
+        """Add an event, or drop it past the bound."""
+        if len(self._waiting) < self._bound and not self._full:
+            self._waiting.append(event)
+        elif not self._full:
+            self._full = True
+            what = f"{self._bound} events wait to be taken from events(); those to come are dropped"
+            self._waiting.append(LimitHit("max_buffered_events", what))
+        self._over = self._over or isinstance(event, SessionEnded)
+        self._arrived.set()
+
+    def __aiter__(self) -> Events:
+        return self
+
+    async def __anext__(self) -> Event:
+        while not self._waiting:
+            if self._over:
+                raise StopAsyncIteration
+            self._arrived.clear()
+            await self._arrived.wait()
+        event = self._waiting.popleft()
+        self._full = self._full and bool(self._waiting)
+        return event
+
+
+class Client(Verbs):
+    """A connection to one server. Made by `connect` and `connect_memory`; not to be shared by threads.
+
+    Cancelling the task that waits in a verb cancels the call on the wire. Calls that are open when
+    the connection ends raise `ConnectionEnded`.
+    """
+
+    def __init__(
+        self,
+        engine: ClientEngine,
+        pump: Callable[[Callable[[Event], None]], Pump],
+        *,
+        on_event: OnEvent | None,
+    ) -> None:
+        self._engine = engine
+        self._pump = pump(self._deliver)
+        self._loop = self._pump.loop
+        self._on_event = on_event
+        self._waiting: dict[Call, asyncio.Future[ResultReady | RequestFailed]] = {}
+        self._progress: dict[Call, Callable[[ProgressReported], object]] = {}
+        self._ready: asyncio.Future[None] = self._loop.create_future()
+        self._events = Events(engine.limits.max_buffered_events)
+        self._error: SansmcpError | None = None
+        self._guard: AsyncGenerator[None, None] | None = None
+
+    # what is known -------------------------------------------------------------------------------
+
+    @property
+    def era(self) -> Era:
+        """Which family of revisions is spoken."""
+        return self.verdict.era
+
+    @property
+    def revision(self) -> Revision:
+        """The protocol revision that is spoken."""
+        return self.verdict.revision
+
+    @property
+    def verdict(self) -> Verdict:
+        """What to remember of this server: the next `connect` takes it as `prior` and need not probe.
+
+        Raises LocalProtocolError while it is being found out anew.
+        """
+        verdict = self._engine.verdict
+        if verdict is None:
+            raise LocalProtocolError("it is not known how the server speaks")
+        return verdict
+
+    @property
+    def server_info(self) -> Implementation | None:
+        """As the server says of itself: for display, never for decisions."""
+        return self._engine.server_info
+
+    @property
+    def server_capabilities(self) -> ServerCapabilities | None:
+        """What the server declared; None where nothing was asked."""
+        return self._engine.server_capabilities
+
+    @property
+    def instructions(self) -> str | None:
+        """How the server wants to be used, for a model."""
+        return self._engine.instructions
+
+    @property
+    def evidence(self) -> Sequence[Evidence]:
+        """What was tried to find out how the server speaks, and what came of it, in order."""
+        return self._engine.evidence
+
+    @property
+    def engine(self) -> ClientEngine:
+        """The engine below. A verb called on it directly takes effect with the next input."""
+        return self._engine
+
+    @property
+    def transport(self) -> Transport:
+        """The transport below; see `engine`."""
+        return self._pump.transport
+
+    def events(self) -> Events:
+        """What happens and belongs to no call: ``async for event in client.events()``."""
+        return self._events
+
+    # verbs ---------------------------------------------------------------------------------------
+
+    async def _call(
+        self,
+        verb: Callable[..., Call],
+        *arguments: Any,
+        on_progress: Callable[[ProgressReported], object] | None = None,
+        **options: Any,
+    ) -> Any:
+        if on_progress is not None:
+            options["progress"] = True
+        self._check_open()
+        call = verb(*arguments, now=self._loop.time(), **options)
+        future = self._loop.create_future()
+        self._waiting[call] = future
+        if on_progress is not None:
+            self._progress[call] = on_progress
+        # Alone, a call leaves at once; among many, with those that other tasks make in this turn.
+        if len(self._waiting) == 1:
+            self._pump.drain()
+        else:
+            self._pump.soon()
+        try:
+            end: ResultReady | RequestFailed = await future
+        finally:
+            self._progress.pop(call, None)
+            if self._waiting.pop(call, None) is not None:
+                self._pump.input(lambda now: self._engine.cancel(call, now=now))
+        if isinstance(end, RequestFailed):
+            raise end.error
+        return end.result
+
+    async def _do(self, verb: Callable[..., Any], *arguments: Any) -> Any:
+        self._check_open()
+        result = verb(*arguments, now=self._loop.time())
+        self._pump.soon()
+        return result
+
+    def _check_open(self) -> None:
+        """The first cause tells more than that it is over."""
+        error = self._error
+        if isinstance(error, ConnectionEnded):
+            code, tail = error.returncode, error.stderr_tail
+            raise ConnectionEnded(str(error), returncode=code, stderr_tail=tail) from error
+        if error is not None:
+            raise error.with_traceback(None)
+
+    # start and end -------------------------------------------------------------------------------
+
+    async def open(self, start: Callable[..., object], *arguments: Any) -> None:
+        """Connect; `connect` has done it. Raises why that did not succeed, with nothing left behind."""
+        self._guard = self._close_with_loop()
+        await anext(self._guard)
+        self._pump.input(start, *arguments)
+        try:
+            await self._ready
+        except BaseException:
+            await self.aclose()
+            raise
+
+    def close(self) -> None:
+        """Begin to end the connection, and return at once. Harmless twice, and in any callback."""
+        self._pump.input(self._pump.transport.close)
+
+    async def aclose(self) -> None:
+        """End the connection and wait until nothing of it is left, at most as long as the ladder takes.
+
+        When the task that waits is cancelled, a child process is killed at once. Harmless twice,
+        and from several tasks.
+        """
+        self.close()
+        try:
+            await self._pump.gone.wait()
+        except asyncio.CancelledError:
+            self._pump.abort()
+            await self._pump.gone.wait()
+            raise
+        finally:
+            if self._pump.gone.is_set() and self._guard is not None:
+                guard, self._guard = self._guard, None
+                await guard.aclose()
+
+    async def _close_with_loop(self) -> AsyncGenerator[None, None]:
+        """A loop that ends lets its generators end first: so a client that nobody closed is closed."""
+        try:
+            yield
+        finally:
+            self._guard = None
+            if not self._pump.gone.is_set():
+                await self.aclose()
+
+    # events --------------------------------------------------------------------------------------
+
+    def _deliver(self, event: Event) -> None:
+        if self._on_event is not None:
+            self._pump.tell(self._on_event, event)
+        if isinstance(event, (ResultReady, RequestFailed)):
+            future = self._waiting.pop(event.call, None)
+            if future is not None and not future.done():
+                future.set_result(event)
+            return
+        if isinstance(event, ProgressReported):
+            callback = self._progress.get(event.call)
+            if callback is not None:
+                self._pump.tell(callback, event)
+            return
+        if isinstance(event, EraDecided):
+            if not self._ready.done():
+                self._ready.set_result(None)
+        elif isinstance(event, SessionEnded):
+            self._error = event.error
+            if not self._ready.done():
+                end = event.error or ConnectionEnded("the client was closed while it connected")
+                self._ready.set_exception(end)
+        self._events.put(event)
+
+
+class Opening:
+    """A connection to be: ``async with opening as client``, or ``client = await opening``.
+
+    The first closes the client at its end; after the second, call `Client.aclose`. Once each.
+    """
+
+    def __init__(self, open: Callable[[asyncio.AbstractEventLoop], Any]) -> None:
+        self._open = open
+        self._client: Client | None = None
+
+    async def _enter(self) -> Client:
+        client: Client = await self._open(asyncio.get_running_loop())
+        self._client = client
+        return client
+
+    def __await__(self) -> Generator[Any, None, Client]:
+        return self._enter().__await__()
+
+    async def __aenter__(self) -> Client:
+        return await self._enter()
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        assert self._client is not None
+        await self._client.aclose()

@@ -1,0 +1,194 @@
+"""How a client comes to be: a server as a child process, or in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypedDict, Unpack
+
+from sansmcp import __version__
+from sansmcp.app import App
+from sansmcp.client import ClientEngine
+from sansmcp.errors import LocalProtocolError
+from sansmcp.limits import SERVER_LIMITS, Limits, Timeouts
+from sansmcp.session.era import Mode, Verdict
+from sansmcp.stdio import Command, RestartPolicy, ShutdownLadder, StdioClient, child_environment
+from sansmcp.stream import LineClient
+from sansmcp.types.lifecycle import ClientCapabilities, Implementation
+from sansmcp.wire.jsoncodec import JsonCodec
+
+from ._client import Client, Opening
+from ._process import Child
+from ._pump import Channel, OnEvent, OnWire, Pump
+from ._server import Serving
+
+_CONN = 1
+
+
+class EngineOptions(TypedDict, total=False):
+    """What every client can be told, whatever carries its messages."""
+
+    capabilities: ClientCapabilities | None
+    """What it can be asked for."""
+    mode: Mode | None
+    """``Auto()`` unless given: probe, then the newest version in common. Or ``Legacy()``, ``Pin(…)``."""
+    prior: Verdict | None
+    """The `Client.verdict` of an earlier connection to this server: then nothing is probed."""
+    timeouts: Timeouts | None
+    limits: Limits
+    codec: JsonCodec | None
+    """Reads and writes JSON; the fastest there is unless given."""
+    strict: bool
+    """Whether tolerances are faults. **False** unless given."""
+    check_capabilities: bool
+    """Whether to refuse here what the server does not declare. **True** unless given."""
+
+
+def connect(
+    target: Command | Sequence[str] | str,
+    *,
+    info: Implementation | None = None,
+    env: Mapping[str, str] | None = None,
+    inherit_env: bool = False,
+    cwd: str | os.PathLike[str] | None = None,
+    restart: RestartPolicy | None = None,
+    ladder: ShutdownLadder | None = None,
+    on_event: OnEvent | None = None,
+    on_wire: OnWire | None = None,
+    stderr: Callable[[bytes], object] | None = None,
+    **options: Unpack[EngineOptions],
+) -> Opening:
+    """Start a server and connect to it: ``async with connect("python server.py") as client``.
+
+    `target` is a command line (split as a shell would, never given to one), its words, or a
+    `Command`, which is taken as it is. The child gets a harmless part of this process's environment
+    (all of it with `inherit_env`) and `env`, and runs in `cwd`. It runs in a process group of its
+    own; `ladder` says how long it may take to leave, `restart` whether it is started again when it
+    ends unasked.
+
+    `on_event` sees every event and `on_wire` every byte, as they come. The last bytes of the
+    child's standard error are in the error when it ends; `stderr` sees each piece of it. What these
+    callbacks raise goes to the loop's exception handler. `info` is who this client says it is; the
+    other options are in `EngineOptions`.
+
+    Entering raises why there is no connection: `ConnectTimeout`, `NoCommonVersion`,
+    `ConnectionEnded` with exit code and last words, or another `SansmcpError`. The child is gone
+    by then.
+    """
+    command = _command(target, env, inherit_env, cwd)
+
+    async def open_on(loop: asyncio.AbstractEventLoop) -> Client:
+        now, engine = _engine(loop, info, options)
+        core = StdioClient(engine, command, now=now, restart=restart, ladder=ladder)
+        client = Client(
+            engine,
+            lambda deliver: Pump(
+                core,
+                loop,
+                deliver,
+                on_wire=on_wire,
+                spawn=lambda pump, op: Child(pump, core, op, stderr),
+            ),
+            on_event=on_event,
+        )
+        await client.open(core.start)
+        return client
+
+    return Opening(open_on)
+
+
+def _command(
+    target: Command | Sequence[str] | str,
+    env: Mapping[str, str] | None,
+    inherit: bool,
+    cwd: str | os.PathLike[str] | None,
+) -> Command:
+    if isinstance(target, Command):
+        return target
+    if isinstance(target, str):
+        if target.startswith(("http://", "https://")):
+            raise LocalProtocolError(f"connect: {target}: only commands can be connected to as yet")
+        target = shlex.split(target, posix=os.name == "posix")
+    environment = child_environment(os.environ, env, inherit=inherit)
+    return Command(list(target), environment, None if cwd is None else os.fspath(cwd))
+
+
+def _engine(
+    loop: asyncio.AbstractEventLoop, info: Implementation | None, options: EngineOptions
+) -> tuple[float, ClientEngine]:
+    now = loop.time()
+    return now, ClientEngine(info or Implementation("sansmcp", __version__), now=now, **options)
+
+
+def connect_memory(
+    app: App,
+    *,
+    info: Implementation | None = None,
+    threads: int = 0,
+    server_limits: Limits = SERVER_LIMITS,
+    on_event: OnEvent | None = None,
+    on_wire: OnWire | None = None,
+    **options: Unpack[EngineOptions],
+) -> Opening:
+    """Connect to `app` in this process; bytes go both ways, as they would through pipes.
+
+    Plain handlers run in the loop itself unless `threads` allows some. The rest is as for `connect`.
+    """
+
+    async def open_on(loop: asyncio.AbstractEventLoop) -> Client:
+        now, engine = _engine(loop, info, options)
+        core = LineClient(engine, now=now)
+        client = Client(engine, lambda deliver: Pump(core, loop, deliver, on_wire=on_wire), on_event=on_event)
+        serving = Serving(
+            app,
+            loop,
+            threads=threads,
+            limits=server_limits,
+            codec=options.get("codec"),
+            strict=options.get("strict", False),
+        )
+        _Memory(client._pump, serving)
+        await client.open(core.opened, _CONN)
+        return client
+
+    return Opening(open_on)
+
+
+class _Memory(Channel):
+    """The client's end of a connection without a pipe. The server's end is `_Answers`."""
+
+    def __init__(self, pump: Pump, serving: Serving) -> None:
+        self._pump = pump
+        self._serving = serving
+        self._ending: asyncio.Task[None] | None = None
+        pump.channels[_CONN] = self
+        serving.pump.channels[_CONN] = _Answers(serving.pump, pump)
+        serving.pump.input(serving.transport.accepted, _CONN)
+
+    def write(self, data: bytes) -> None:
+        # In a later turn of the loop: a task that calls again and again leaves others their turn.
+        self._pump.loop.call_soon(self._serving.pump.receive, _CONN, data)
+
+    def close(self) -> None:
+        if self._ending is None:
+            self._ending = self._pump.loop.create_task(self._end())
+
+    async def _end(self) -> None:
+        await self._serving.stop()
+        self._pump.lost(_CONN)
+
+
+class _Answers(Channel):
+    def __init__(self, pump: Pump, client: Pump) -> None:
+        self._pump = pump
+        self._client = client
+
+    def write(self, data: bytes) -> None:
+        self._client.receive(_CONN, data)
+
+    def close(self) -> None:
+        self._pump.lost(_CONN)
+        core: Any = self._client.transport
+        self._client.input(core.receive_eof, _CONN)

@@ -1,0 +1,196 @@
+"""The pump: executes a transport's ops, hands out its events, keeps its one timer.
+
+After every input or verb: the ops, then the events, then the timer. Nothing is decided here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias, assert_never
+
+from sansmcp.events import Event
+from sansmcp.ops import Close, CloseWrite, ConnectionId, Kill, Op, Spawn, Terminate, Write
+from sansmcp.stdio import StdioClient
+from sansmcp.stream import LineClient, LineServer
+
+Transport: TypeAlias = StdioClient | LineClient | LineServer
+OnEvent: TypeAlias = Callable[[Event], object]
+"""Called with every event for the application, before anybody else sees it."""
+OnWire: TypeAlias = Callable[[Literal["sent", "received"], bytes], object]
+"""Called with the bytes as they are written and read, in whatever pieces."""
+
+
+class Channel:
+    """One connection as the pump sees it. Whoever derives from it tells the pump what happens."""
+
+    def write(self, data: bytes) -> None:
+        """Queue bytes; never blocks and never raises."""
+        raise NotImplementedError
+
+    def close_write(self) -> None:
+        """Close the writing half after what was written."""
+
+    def close(self) -> None:
+        """Close after what was written, then call ``Pump.lost``. Harmless twice."""
+        raise NotImplementedError
+
+    def abort(self) -> None:
+        """Close at once, whatever is lost by that."""
+        self.close()
+
+    def want_data(self, wanted: bool) -> None:
+        """Read on, or leave the bytes where they are."""
+
+    def terminate(self) -> None:
+        """Ask the process behind it to end, if there is one."""
+
+    def kill(self) -> None:
+        """End the processes behind it, if there are any."""
+
+
+class Pump:
+    """Drives `transport` on `loop`; `deliver` gets its events."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        loop: asyncio.AbstractEventLoop,
+        deliver: Callable[[Event], None],
+        *,
+        on_wire: OnWire | None = None,
+        spawn: Callable[[Pump, Spawn], Channel] | None = None,
+    ) -> None:
+        self.transport = transport
+        self.loop = loop
+        self.channels: dict[ConnectionId, Channel] = {}
+        self.gone = asyncio.Event()
+        """Set when the transport is finished and every channel is closed."""
+        self._deliver = deliver
+        self._on_wire = on_wire
+        self._spawn = spawn
+        self._timer: asyncio.TimerHandle | None = None
+        self._draining = self._scheduled = self._finished = False
+        self._reading = True
+
+    # in ------------------------------------------------------------------------------------------
+
+    def input(self, method: Callable[..., object], *arguments: Any) -> None:
+        """Call an input or verb with the present time, then carry out what follows from it."""
+        method(*arguments, now=self.loop.time())
+        self.drain()
+
+    def receive(self, conn: ConnectionId, data: bytes) -> None:
+        """Bytes came."""
+        if self._on_wire is not None:
+            self.tell(self._on_wire, "received", data)
+        self.transport.receive_data(conn, data, self.loop.time())
+        self.drain()
+
+    def lost(self, conn: ConnectionId) -> None:
+        """A channel is closed for good."""
+        self.channels.pop(conn, None)
+        if self._finished and not self.channels:
+            self.gone.set()
+
+    def soon(self) -> None:
+        """Drain once this turn of the loop is over, so that what many tasks ask leaves as one write."""
+        if not self._scheduled:
+            self._scheduled = True
+            self.loop.call_soon(self._drain_scheduled)
+
+    def tell(self, callback: Callable[..., object], *arguments: Any) -> None:
+        """Call what the application gave us. What it raises is the loop's to report, and harms nothing."""
+        try:
+            callback(*arguments)
+        except Exception as error:
+            self.loop.call_exception_handler({"message": f"{callback!r} raised", "exception": error})
+
+    def abort(self) -> None:
+        """Close every channel at once."""
+        for channel in list(self.channels.values()):
+            channel.abort()
+
+    # out -----------------------------------------------------------------------------------------
+
+    def _drain_scheduled(self) -> None:
+        self._scheduled = False
+        self.drain()
+
+    def drain(self) -> None:
+        """Ops, then events, until there are none; then the timer."""
+        if self._draining:
+            return  # an op or an event led back here; the loop below sees what came of it
+        self._draining = True
+        transport = self.transport
+        try:
+            while True:
+                while (op := transport.next_op()) is not None:
+                    self._execute(op)
+                if (event := transport.next_event()) is None:
+                    break
+                while event is not None:
+                    self._deliver(event)
+                    event = transport.next_event()
+        finally:
+            self._draining = False
+        self._settle()
+
+    def _execute(self, op: Op) -> None:
+        channel = self.channels.get(op.conn)
+        match op:
+            case Write():
+                if self._on_wire is not None:
+                    self.tell(self._on_wire, "sent", op.data)
+                if channel is not None:
+                    channel.write(op.data)
+            case Spawn():
+                assert self._spawn is not None, "only a pump for child processes is asked for one"
+                self.channels[op.conn] = self._spawn(self, op)
+            case CloseWrite():
+                if channel is not None:
+                    channel.close_write()
+            case Close():
+                if channel is not None:
+                    channel.close()
+            case Terminate():
+                if channel is not None:
+                    channel.terminate()
+            case Kill():
+                if channel is not None:
+                    channel.kill()
+            case _:
+                assert_never(op)
+
+    def _settle(self) -> None:
+        transport = self.transport
+        if transport.finished:
+            self._finish()
+            return
+        # A timer that fires too early is harmless: it is left alone, which spares most calls one.
+        when, timer = transport.next_timeout(), self._timer
+        if when is not None and (timer is None or when < timer.when()):
+            if timer is not None:
+                timer.cancel()
+            self._timer = self.loop.call_at(when, self._on_timer)
+        wanted = transport.wants_data
+        if wanted is not self._reading:
+            self._reading = wanted
+            for channel in self.channels.values():
+                channel.want_data(wanted)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self.input(self.transport.handle_timeout)
+
+    def _finish(self) -> None:
+        if self._finished:
+            return
+        self._finished = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for channel in list(self.channels.values()):
+            channel.close()
+        if not self.channels:
+            self.gone.set()
