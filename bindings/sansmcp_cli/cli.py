@@ -42,6 +42,7 @@ class _Version:
 
 
 @click.group(
+    "sansmcp",
     cls=Program,
     help=_HELP,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

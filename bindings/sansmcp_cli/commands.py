@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from base64 import b64decode
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sansmcp.errors import ErrorCode, McpError
@@ -186,9 +186,7 @@ class _Progress:
         share = f"{event.progress:g}" if event.total is None else f"{event.progress:g}/{event.total:g}"
         line = f"progress {share}" + (f"  {one_line(event.message, 100)}" if event.message else "")
         if self._terminal:
-            print(
-                f"\r\x1b[2K{line[: os.get_terminal_size(2).columns - 1]}", end="", file=sys.stderr, flush=True
-            )
+            print(f"\r\x1b[2K{line[: get_terminal_size().columns - 1]}", end="", file=sys.stderr, flush=True)
         else:
             print(line, file=sys.stderr)
         self._shown = True

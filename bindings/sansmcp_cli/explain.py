@@ -57,14 +57,17 @@ def from_call(error: SansmcpError, subject: str) -> CommandError:
             return CommandError(USAGE, "not_possible", f"{subject}: {told}")
 
 
-def from_connect(error: SansmcpError, server: str) -> CommandError:
-    """Why there is no connection to `server`, the name or program that was asked for."""
+def from_connect(error: SansmcpError, server: str, *, pinned: bool = False) -> CommandError:
+    """Why there is no connection to `server`, the name or program that was asked for.
+
+    `pinned` says that not every revision was tried.
+    """
     told = one_line(str(error))
     match error:
         case ConnectTimeout() | CallTimeout():
             return CommandError(TIMED_OUT, "timeout", f"{server}: {told}; {_MORE_TIME}")
         case _ if _is_about_versions(error):
-            message = f"{server}: {told}; --mode auto takes what there is"
+            message = f"{server}: {told}" + ("; --mode auto tries every revision" if pinned else "")
             return CommandError(NO_CONNECTION, "no_common_version", message)
         case ConnectionEnded() if told.startswith(_CANNOT_START):
             program = told.removeprefix(_CANNOT_START).partition(":")[0]

@@ -18,12 +18,15 @@ _TELLING: Final = re.compile(
     r"(^|_)(token|pat|pwd)s?($|_)",
     re.IGNORECASE,
 )
-_HARMLESS: Final = frozenset({"progress_token", "authorization_servers"})
+_HARMLESS: Final = frozenset({"progress_token", "authorization_servers", "pwd"})
+_PLACES: Final = ("file", "path", "dir", "sock", "authority", "url", "uri")
+"""Ends of names of variables that say where something is, not what it is."""
 _SCHEMA: Final = frozenset({"type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const", "description"})
 
 _SCHEME: Final = re.compile(r"\b(Bearer|Basic|DPoP)\s+[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE)
 _KNOWN_FORM: Final = re.compile(
-    r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*|\b(?:sk|pk|rk)[-_][\w-]{16,}|\bgh[a-z]_\w{16,}|\bxox[a-z]-[\w-]{10,}|\bAKIA\w{16}"
+    r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*|\b(?:sk|pk|rk)[-_][\w-]{16,}|"
+    r"\bgh[a-z]_\w{16,}|\bxox[a-z]-[\w-]{10,}|\bAKIA\w{16}"
 )
 _ASSIGNED: Final = re.compile(
     r"((?:token|secret|passw(?:or)?d|api[ _-]?key|authorization|request_?state)"
@@ -51,7 +54,11 @@ class Redactor:
         self, given: Mapping[str, str] | None = None, inherited: Mapping[str, str] | None = None
     ) -> None:
         values = {v for k, v in (given or {}).items() if len(v) >= _MIN_LENGTH or (v and tells_of_secret(k))}
-        values |= {v for k, v in (inherited or {}).items() if len(v) >= _MIN_LENGTH and tells_of_secret(k)}
+        values |= {
+            v
+            for k, v in (inherited or {}).items()
+            if len(v) >= _MIN_LENGTH and tells_of_secret(k) and not k.lower().endswith(_PLACES)
+        }
         forms = {form for value in values for form in _forms(value)}
         # the longest first: one value may be a part of another
         ordered = sorted(forms, key=len, reverse=True)

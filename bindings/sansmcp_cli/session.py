@@ -73,7 +73,7 @@ async def _run(target: Target, settings: Settings, work: Callable[[Client], Awai
         ) as client:
             return await work(client)
     except SansmcpError as error:
-        failure = from_connect(error, target.name)
+        failure = from_connect(error, target.name, pinned=settings.mode != "auto")
         cause: BaseException | None = error
     except CommandError as failed:
         failure, cause = failed, failed.__cause__

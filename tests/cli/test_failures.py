@@ -1,0 +1,385 @@
+"""Whatever goes wrong is one clear line and the right exit code, never a traceback."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from .run import DEMO, PYTHON, environment, invoke, rough, run
+
+pytestmark = pytest.mark.req("AA11")
+
+SERVER = ["--", *DEMO]
+NO_HTTP = "HTTP targets are not supported by this version"
+SECONDS = "--timeout: give a number of seconds greater than 0"
+REFUSED = "the server answered with an error"
+REVISIONS = "2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25, 2026-07-28"
+
+USAGE: dict[str, tuple[list[str], str]] = {
+    "no server": (["tools"], "which server? Give its command after --, or its name in a config file"),
+    "no command after --": (["tools", "--"], "the server's command is missing after --"),
+    "unknown command": (["bogus"], "No such command 'bogus' (see sansmcp --help)"),
+    "unknown option": (["tools", "--bogus", *SERVER], "No such option '--bogus' (see sansmcp tools --help)"),
+    "too many words": (
+        ["tools", "extra", *SERVER],
+        "unexpected argument 'extra': a server's own command goes after --",
+    ),
+    "http as a name": (
+        ["tools", "https://example.com/mcp"],
+        NO_HTTP,
+    ),
+    "http as a command": (
+        ["tools", "--", "http://example.com"],
+        NO_HTTP,
+    ),
+    "timeout zero": (
+        ["tools", "--timeout", "0", *SERVER],
+        "--timeout: give a number of seconds greater than 0",
+    ),
+    "timeout nan": (
+        ["tools", "--timeout", "nan", *SERVER],
+        "--timeout: give a number of seconds greater than 0",
+    ),
+    "timeout word": (
+        ["tools", "--timeout", "soon", *SERVER],
+        "Invalid value for '--timeout': 'soon' is not a valid float (see sansmcp tools --help)",
+    ),
+    "mode": (
+        ["tools", "--mode", "2020-01-01", *SERVER],
+        f"--mode 2020-01-01: give auto, legacy or a revision ({REVISIONS})",
+    ),
+    "env without value": (
+        ["tools", "--env", "A=1", "--env", "sesame", *SERVER],
+        "--env: give NAME=VALUE (the value is missing in occurrence 2)",
+    ),
+    "no such folder": (["tools", "--cwd", "/no/such", *SERVER], "--cwd /no/such: there is no such folder"),
+    "no such config": (
+        ["tools", "x", "--config", "/no/such.json"],
+        "cannot read /no/such.json: there is no such file",
+    ),
+    "config and command": (
+        ["tools", "--config", "x.json", *SERVER],
+        "give either a command after -- or --config FILE with a name, not both",
+    ),
+    "no tool": (["call", *SERVER], "which tool? Give its name before its arguments"),
+    "bad JSON": (
+        ["call", "echo", '{"text": }', *SERVER],
+        "arguments: not JSON at line 1 column 10: Expecting value",
+    ),
+    "bad JSON, second line": (
+        ["call", "echo", '{"text":\n "a" "b"}', *SERVER],
+        "arguments: not JSON at line 2 column 6: Expecting ',' delimiter",
+    ),
+    "NaN": (["call", "echo", '{"text": NaN}', *SERVER], "arguments: NaN is no JSON value"),
+    "no object": (
+        ["call", "echo", "[1]", *SERVER],
+        "arguments: expected a JSON object of arguments, got an array",
+    ),
+    "JSON and pairs": (
+        ["call", "echo", "{}", "a=1", *SERVER],
+        "arguments: one JSON object or key=value pairs, not both (quote the JSON for your shell)",
+    ),
+    "no pair": (
+        ["call", "echo", "hello", *SERVER],
+        "arguments: expected key=value or one JSON object, got 'hello'",
+    ),
+    "pair twice": (
+        ["call", "echo", "a=1", "a=2", *SERVER],
+        "arguments: a is given twice; a list is written as JSON, a='[1, 2]'",
+    ),
+    "file and pairs": (
+        ["call", "echo", "a=1", "--args-file", "x", *SERVER],
+        "give arguments either on the command line or with --args-file, not both",
+    ),
+    "no such file": (
+        ["call", "echo", "--args-file", "/no/such", *SERVER],
+        "cannot read --args-file /no/such: No such file or directory",
+    ),
+    "wrong type": (
+        ["call", "add", "a=x", "b=1", *SERVER],
+        "add: argument 'a': expected an integer, got 'x'",
+    ),
+    "unknown argument": (
+        ["call", "echo", "txt=1", *SERVER],
+        "echo: there is no argument 'txt'; it takes text",
+    ),
+    "no URI": (["read", *SERVER], "which resource? Give its URI"),
+    "no folder for the output": (
+        ["read", "demo://dot", "--output", "/no/such/x", *SERVER],
+        "--output /no/such/x: there is no such folder",
+    ),
+    "no prompt": (["prompt", *SERVER], "which prompt? Give its name before its arguments"),
+    "no such app file": (["serve", "no_such.py"], "no_such.py: there is no such file"),
+    "no such app module": (
+        ["serve", "no_such_module"],
+        "no_such_module: there is no such module (a file is written with .py)",
+    ),
+    "no app in the module": (
+        ["serve", "json:x"],
+        "json:x: expected an App named 'x' in json, but there is none",
+    ),
+    "revision": (
+        ["serve", "--revision", "new"],
+        f"--revision: give legacy, modern or a revision ({REVISIONS})",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", USAGE)
+def test_a_command_that_is_given_wrongly(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    args, message = USAGE[name]
+    ran = invoke(*args, env={"HOME": str(tmp_path)})
+    assert (ran.code, ran.out, ran.err) == (2, "", f"sansmcp: {message}\n")
+
+
+ANSWERS: dict[str, tuple[list[str], str]] = {
+    "unknown tool": (
+        ["call", "nothing", *SERVER],
+        f"tools/call 'nothing': {REFUSED}: no tool named 'nothing' (-32602 INVALID_PARAMS)",
+    ),
+    "unknown tool with pairs": (
+        ["call", "nothing", "a=1", *SERVER],
+        "tools/call 'nothing': the server has no such tool; it has echo, add, slow, fail",
+    ),
+    "unknown resource": (
+        ["read", "demo://x", *SERVER],
+        f"resources/read 'demo://x': {REFUSED}: no resource at 'demo://x' (-32602 INVALID_PARAMS)",
+    ),
+    "unknown prompt": (
+        ["prompt", "x", *SERVER],
+        "prompts/get 'x': the server answered with an error: no prompt named 'x' (-32602 INVALID_PARAMS)",
+    ),
+    "no tools": (
+        ["call", "t", "--", *rough("offers-nothing")],
+        "tools/call 't': the server offers no tools (it does not declare the capability)",
+    ),
+    "invalid blob": (
+        ["read", "r://1", "--", *rough("bad-blob")],
+        "resources/read 'r://1': the server's answer cannot be used: its blob is not base64",
+    ),
+}
+
+
+def test_a_result_that_is_none() -> None:
+    ran = invoke("call", "t", "--", *rough("bad-result"))
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err == (
+        "sansmcp: tools/call 't': the server's answer cannot be used: the result of tools/call is not"
+        " valid: $.content: expected an array, got 'not a list'\n"
+    )
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_a_server_that_answers_with_an_error(name: str) -> None:
+    args, message = ANSWERS[name]
+    ran = invoke(*args)
+    assert (ran.code, ran.out, ran.err) == (1, "", f"sansmcp: {message}\n")
+
+
+def test_several_parts_do_not_fit_into_one_file(tmp_path: Path) -> None:
+    from .run import RICH
+
+    ran = invoke("read", "rich://parts", "--output", str(tmp_path / "x"), "--", *RICH)
+    assert ran.code == 2
+    assert (
+        ran.err == "sansmcp: resources/read 'rich://parts': it has 2 parts, --output takes one; use --json\n"
+    )
+
+
+# no connection -----------------------------------------------------------------------------------
+
+
+def test_a_program_that_does_not_exist() -> None:
+    ran = invoke("tools", "--", "no-such-program")
+    assert ran.code == 3
+    assert ran.err == (
+        "sansmcp: cannot start no-such-program: there is no such program; is it installed, and on PATH?\n"
+    )
+
+
+def test_a_program_that_may_not_run(tmp_path: Path) -> None:
+    file = tmp_path / "server"
+    file.write_text("", encoding="utf-8")
+    ran = invoke("tools", "--", str(file))
+    assert ran.code == 3
+    assert ran.first_error.startswith(f"sansmcp: cannot start {file}: ")
+    assert "ermission" in ran.err
+
+
+def test_a_server_that_dies_at_once_shows_its_last_words_once() -> None:
+    ran = invoke("tools", "--", *rough("die"))
+    assert ran.code == 3
+    ended = "the server ended with exit code 3 before it was connected; is it an MCP server on stdio?"
+    assert ran.err.splitlines() == [
+        f"sansmcp: {PYTHON}: {ended}",
+        "  the server's last words:",
+        "    reading settings",
+        "    FATAL: no database, password=[hidden]",
+    ]
+
+
+def test_a_server_that_dies_in_a_call() -> None:
+    ran = invoke("call", "t", "--", *rough("die-on-call"))
+    assert ran.code == 3
+    assert ran.err.splitlines() == [
+        "sansmcp: tools/call 't': the server ended with exit code 7",
+        "  the server's last words:",
+        "    working",
+        "    out of memory",
+    ]
+
+
+def test_last_words_that_were_shown_are_not_repeated() -> None:
+    ran = invoke("call", "t", "--stderr", "--", *rough("die-on-call"))
+    assert ran.err == "working\nout of memory\nsansmcp: tools/call 't': the server ended with exit code 7\n"
+
+
+def test_no_version_in_common() -> None:
+    old = invoke("tools", "--", *rough("old-version"))
+    assert old.code == 3
+    assert old.err == (
+        f"sansmcp: {PYTHON}: asked for protocol version 2025-11-25, the server answered '1999-01-01',"
+        " which this client does not speak\n"
+    )
+    pinned = invoke("tools", "--json", "--mode", "2025-03-26", "--", *DEMO, "modern")
+    assert pinned.code == 3
+    assert pinned.document["error"]["kind"] == "no_common_version"
+    assert pinned.first_error.endswith("; --mode auto tries every revision")
+
+
+# no answer ---------------------------------------------------------------------------------------
+
+
+def test_a_server_that_never_answers() -> None:
+    ran = invoke("tools", "--timeout", "0.6", "--", *rough("silent"))
+    assert ran.code == 4
+    first, *rest = ran.err.splitlines()
+    assert first.startswith(f"sansmcp: {PYTHON}: no connection after 0.6 s, waiting for initialize")
+    assert first.endswith("; allow more with --timeout SECONDS")
+    assert rest == ["  the server's last words:", "    I never answer"]
+
+
+def test_a_call_that_takes_too_long() -> None:
+    ran = invoke("call", "slow", '{"steps": 100}', "--timeout", "0.5", *SERVER)
+    assert ran.code == 4
+    assert ran.err.splitlines()[-1] == (
+        "sansmcp: tools/call 'slow': not finished after 0.5 s; allow more with --timeout SECONDS"
+    )
+
+
+# as JSON -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "kind"),
+    [
+        (["tools", "--json"], 2, "usage"),
+        (["tools", "--json", "--bogus", *SERVER], 2, "usage"),
+        (["tools", "--json", "--", "no-such-program"], 3, "cannot_start"),
+        (["call", "nothing", "--json", *SERVER], 1, "server_error"),
+        (["call", "nothing", "a=1", "--json", *SERVER], 1, "unknown_name"),
+        (["call", "t", "--json", "--", *rough("offers-nothing")], 1, "not_offered"),
+        (["call", "t", "--json", "--", *rough("bad-result")], 1, "invalid_answer"),
+        (["call", "slow", '{"steps": 99}', "--json", "--timeout", "0.5", *SERVER], 4, "timeout"),
+    ],
+)
+def test_a_failure_as_json(args: list[str], code: int, kind: str, tmp_path: Path) -> None:
+    ran = invoke(*args, env={"HOME": str(tmp_path)})
+    assert ran.code == code
+    document = ran.document
+    assert document["ok"] is False
+    assert document["command"] == args[0]
+    assert document["error"]["kind"] == kind
+    assert document["error"]["exitCode"] == code
+    assert f"sansmcp: {document['error']['message']}" in ran.err.splitlines()
+
+
+def test_what_failed_as_json_has_its_details() -> None:
+    died = invoke("call", "t", "--json", "--", *rough("die-on-call")).document["error"]
+    assert died["returncode"] == 7
+    assert died["serverStderr"] == ["working", "out of memory"]
+    refused = invoke("call", "t", "--json", "--", *rough("error-with-secret")).document["error"]
+    assert refused["code"] == -32000
+    assert refused["data"] == {"authorization": "[hidden]", "why": "expired"}
+
+
+# from outside ------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.parametrize(
+    ("number", "code", "told"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
+)
+def test_a_signal_ends_the_command_and_its_server(
+    number: signal.Signals, code: int, told: str, tmp_path: Path
+) -> None:
+    command = [PYTHON, "-m", "sansmcp_cli", "call", "slow", "steps=1000", "--", *DEMO]
+    with subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("progress 1/1000")
+        started = time.monotonic()
+        process.send_signal(number)
+        # the end of these pipes is also the end of the server, which inherited nothing else of ours
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == code
+    assert err.splitlines()[-1] == f"sansmcp: {told}"
+    assert "Traceback" not in err
+    assert time.monotonic() - started < 5
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes")
+def test_whoever_reads_the_output_may_have_enough_of_it(tmp_path: Path) -> None:
+    script = f'"{PYTHON}" -m sansmcp_cli call t -- {" ".join(rough("huge"))} | head -c 10'
+    done = subprocess.run(
+        ["/bin/sh", "-c", script],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("x" * 10, "")
+
+
+def test_a_fault_of_our_own_is_told_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sansmcp_cli.commands
+
+    def broken(*args: object, **options: object) -> None:
+        raise KeyError("oops")
+
+    monkeypatch.setattr(sansmcp_cli.commands, "tools", broken)
+    ran = invoke("tools", *SERVER)
+    assert ran.code == 70
+    assert ran.err == "sansmcp: a fault of this program: KeyError: 'oops' (--debug shows where)\n"
+    with pytest.raises(KeyError):
+        invoke("tools", "--debug", *SERVER)
+
+
+def test_debug_shows_where_a_failure_comes_from(tmp_path: Path) -> None:
+    ran = run(["call", "nothing", "--debug", "--", *DEMO], cwd=tmp_path)
+    assert ran.code == 1
+    assert "Traceback" in ran.err
+    assert ran.err.splitlines()[-1].startswith("sansmcp: tools/call 'nothing': ")
+
+
+def test_no_traceback_without_debug(tmp_path: Path) -> None:
+    ran = run(["call", "nothing", "--", *DEMO], cwd=tmp_path)
+    assert ran.code == 1
+    assert len(ran.err.splitlines()) == 1
+    assert sys.executable not in ran.out
