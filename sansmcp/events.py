@@ -10,7 +10,7 @@ frozen class would cost twice as much. Treat them as read-only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -79,6 +79,8 @@ class SendResponse(WireEvent):
     data: bytes
     request: IncomingRequest | None
     """What it answers; None when the message could not be read far enough to become a request."""
+    scope: Hashable = None
+    """The exchange it belongs to, where the transport has exchanges."""
 
     def __repr__(self) -> str:
         if isinstance(self.message, list):

@@ -8,7 +8,7 @@ Specification: 2026-07-28, basic/patterns/cancellation and basic/patterns/progre
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -94,6 +94,8 @@ class IncomingRequest:
     progress_token: RequestId | None = None
     log_level: str | None = None
     """The least severe level its sender wants logged; None: nothing."""
+    scope: Hashable = None
+    """Within what its id is unique: an HTTP exchange, or None for the whole connection."""
     batch: BatchReply | None = None
     last_progress: float | None = None
     machine: RequestMachine = attrs.field(factory=lambda: Machine(REQUEST), init=False)
@@ -123,6 +125,7 @@ class IncomingRequest:
 class BatchReply:
     """Collects the answers to one 2025-03-26 batch: they leave together, once all are there."""
 
+    scope: Hashable = None
     owed: int = 0
     sealed: bool = False
     """Whether every member of the batch was looked at."""

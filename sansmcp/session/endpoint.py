@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, Final, TypeGuard
 
 from ..errors import (
@@ -72,7 +72,9 @@ class Endpoint(ABC):
         self._now = now
         self._events: deque[Event] = deque()
         self._calls: Final = CallTable(limits, timeouts)
-        self._requests: dict[RequestId, IncomingRequest] = {}
+        self._requests: dict[Hashable, IncomingRequest] = {}
+        self._scope: Hashable = None
+        """The exchange of the message that is being taken."""
         self._answered_garbage = False
 
     # pulls ---------------------------------------------------------------------------------------
@@ -105,12 +107,16 @@ class Endpoint(ABC):
 
     # inputs --------------------------------------------------------------------------------------
 
-    def receive_message(self, raw: bytes | bytearray | str | JsonValue, *, now: float) -> None:
+    def receive_message(
+        self, raw: bytes | bytearray | str | JsonValue, *, now: float, scope: Hashable = None
+    ) -> None:
         """Take one message of the peer: its JSON text as bytes or str, or the decoded value.
 
-        Never raises for what the peer did.
+        `scope` names the exchange it came in, where the transport has exchanges: request ids are
+        unique within it, and answers carry it. Never raises for what the peer did.
         """
         self._tick(now)
+        self._scope = scope
         if self._closed or self._input_ended:
             self._ignore(Harmless.AFTER_CLOSE, "received after the end of the connection")
             return
@@ -244,20 +250,25 @@ class Endpoint(ABC):
         """Send the one response to `request`, alone or with the rest of its batch."""
         data = self._encode(message)
         request.machine.fire(RequestInput.ANSWER)
-        self._requests.pop(request.id, None)
+        self._requests.pop(self._key(request.id, request.scope), None)
         batch = request.batch
         if batch is None:
-            self._emit(SendResponse(message, data, request))
+            self._emit(SendResponse(message, data, request, request.scope))
             return
         batch.messages.append(message)
         batch.owed -= 1
         self._flush_batch(batch)
 
+    @staticmethod
+    def _key(request_id: RequestId, scope: Hashable) -> Hashable:
+        """Where a request is found in the table: 1 and "1" are different, and so are scopes."""
+        return request_id if scope is None else (scope, request_id)
+
     def _still_owed(self, request: IncomingRequest) -> bool:
         """Whether an answer may be sent; False after the peer's cancel (or its end)."""
         if request.state is RequestState.CANCELLED:
             return False
-        if self._requests.get(request.id) is not request:
+        if self._requests.get(self._key(request.id, request.scope)) is not request:
             raise LocalProtocolError(f"{request!r}: answered already, or not of this connection")
         return True
 
@@ -267,7 +278,7 @@ class Endpoint(ABC):
         """Answer something that did not become a request."""
         message = self._error_message(request_id, error)
         if batch is None:
-            self._emit(SendResponse(message, self._encode(message), None))
+            self._emit(SendResponse(message, self._encode(message), None, self._scope))
         else:
             batch.messages.append(message)
 
@@ -285,7 +296,7 @@ class Endpoint(ABC):
 
     def _flush_batch(self, batch: BatchReply) -> None:
         if batch.complete and batch.messages:
-            self._emit(SendResponse(batch.messages, self._encode(batch.messages), None))
+            self._emit(SendResponse(batch.messages, self._encode(batch.messages), None, batch.scope))
 
     # ends of calls
 
@@ -318,7 +329,7 @@ class Endpoint(ABC):
                 if call is not None:
                     self._on_result(call, message.result)
             case jsonrpc.Request():
-                if message.id in self._requests:
+                if self._key(message.id, self._scope) in self._requests:
                     self._send_error(
                         message.id,
                         McpError(ErrorCode.INVALID_REQUEST, "a request with this id is still open"),
@@ -347,7 +358,7 @@ class Endpoint(ABC):
         if isinstance(members, jsonrpc.InvalidMessage):
             self._on_invalid(members, None)
             return
-        batch = BatchReply()
+        batch = BatchReply(self._scope)
         for member in members:
             self._dispatch(jsonrpc.classify(member), batch)
         batch.sealed = True
@@ -416,7 +427,7 @@ class Endpoint(ABC):
         if isinstance(target, bool) or not isinstance(target, (int, str)):
             self._ignore(PeerFault.MALFORMED_CANCEL, "a cancel that names no request")
             return
-        request = self._requests.get(target)
+        request = self._requests.get(self._key(target, self._scope))
         if request is None:
             self._ignore(Harmless.LATE_CANCEL, f"request {target!r} is not open: answered, or never made")
             return
@@ -425,7 +436,7 @@ class Endpoint(ABC):
 
     def _cancel_request(self, request: IncomingRequest, reason: str | None) -> None:
         request.machine.fire(RequestInput.CANCEL)
-        self._requests.pop(request.id, None)
+        self._requests.pop(self._key(request.id, request.scope), None)
         self._emit(RequestCancelled(request, reason))
         if request.batch is not None:
             request.batch.owed -= 1
@@ -433,7 +444,8 @@ class Endpoint(ABC):
 
     def _accept(self, request: IncomingRequest, batch: BatchReply | None) -> None:
         """Enter a request into the table of those that are owed an answer."""
-        self._requests[request.id] = request
+        request.scope = self._scope
+        self._requests[self._key(request.id, request.scope)] = request
         if batch is not None:
             batch.owed += 1
             request.batch = batch
