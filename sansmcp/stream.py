@@ -98,7 +98,10 @@ class LineTransport(ABC, Generic[E]):
             self._on_timer(key)
 
     def pause_writing(self, conn: ConnectionId) -> None:
-        """What was written piles up: the peer does not read."""
+        """What was written piles up: the peer does not read.
+
+        A client reads on all the same, which may be what the server waits for.
+        """
         if conn == self._conn:
             self._writes_paused = True
 
@@ -115,7 +118,7 @@ class LineTransport(ABC, Generic[E]):
     def _feed(self) -> None:
         """Give the engine the lines that are there, as far as it takes any."""
         engine, decoder = self.engine, self._decoder
-        while engine.wants_data:
+        while engine.wants_data and not self._holds_lines:
             line = decoder.next_line()
             if line is None:
                 self._lines_left = False
@@ -125,6 +128,9 @@ class LineTransport(ABC, Generic[E]):
             else:
                 engine.receive_message(line, now=self._now)
         self._lines_left = True
+
+    _holds_lines = False
+    """Whether even lines that were received have to wait."""
 
     def _on_fault(self, fault: LineFault) -> None:
         match fault.fault:
@@ -256,6 +262,11 @@ class LineServer(LineTransport[ServerEngine]):
     @property
     def wants_data(self) -> bool:
         return super().wants_data and not self._writes_paused
+
+    @property
+    def _holds_lines(self) -> bool:  # type: ignore[override]
+        # one read can hold thousands of requests, and each answer can be large
+        return self._writes_paused
 
     def accepted(self, conn: ConnectionId, now: float) -> None:
         """The stream is there."""
