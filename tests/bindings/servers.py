@@ -294,6 +294,10 @@ def good(*words: str) -> None:
         return os.environ.get(name, "(unset)")
 
     @app.tool()
+    def large(size: int) -> str:
+        return "x" * size
+
+    @app.tool()
     def folder() -> str:
         return os.getcwd()
 

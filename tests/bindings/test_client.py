@@ -57,7 +57,7 @@ def test_every_verb_answers_with_its_class(mode: Any) -> None:
             assert (await client.call_tool("fail")).is_error is True
 
             tools = await client.list_tools()
-            assert len(tools.tools) == 11
+            assert len(tools.tools) == 12
             assert tools.next_cursor is None
             page = await client.list_tools_page()
             assert [tool.name for tool in page.tools] == ["echo", "double"]

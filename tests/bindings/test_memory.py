@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -204,7 +204,7 @@ def test_a_handler_that_waits_has_no_loop_to_wait_in() -> None:
     app = App("waits", expose_errors=True)
 
     class Pause:
-        def __await__(self) -> Iterator[None]:
+        def __await__(self) -> Generator[None, None, None]:
             yield
 
     @app.tool()

@@ -303,6 +303,15 @@ def test_a_client_that_does_not_read_is_not_read_from() -> None:
         writer.join(5)
 
 
+@pytest.mark.req("Q11")
+def test_small_requests_for_large_answers_wait_for_a_client_that_reads() -> None:
+    with started(threads=0) as process:
+        answer = ask(process, *[call(n, "large", size=1_000_000) for n in range(500)])
+        time.sleep(1.0)
+        assert resident(process.pid) < 160
+        assert [answer()["id"] for _ in range(500)] == [*range(500)]
+
+
 def resident(pid: int) -> float:
     """Megabytes of memory that a process uses."""
     status = Path(f"/proc/{pid}/status")
