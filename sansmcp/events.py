@@ -79,7 +79,7 @@ class SendResponse(WireEvent):
     data: bytes
     request: IncomingRequest | None
     """What it answers; None when the message could not be read far enough to become a request."""
-    scope: Hashable = None
+    origin: Hashable = None
     """The exchange it belongs to, where the transport has exchanges."""
 
     def __repr__(self) -> str:

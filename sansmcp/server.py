@@ -11,7 +11,7 @@ basic/lifecycle.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from typing import Any, Final
 
 from .errors import (
@@ -58,7 +58,8 @@ class ServerEngine(Endpoint):
 
     `info` is who this server says it is. `capabilities` is what it offers; requests outside them
     are refused (-32601). `methods` adds methods of your own. `revisions` narrows what is served.
-    `show_server_info` stamps `serverInfo` on modern results. `strict` turns tolerances into faults.
+    `show_server_info` stamps `serverInfo` on modern results. With `ids_per_exchange`, request ids are
+    unique per `origin` only: one engine then serves many stateless clients. `strict` turns tolerances into faults.
     """
 
     def __init__(
@@ -74,12 +75,14 @@ class ServerEngine(Endpoint):
         timeouts: Timeouts | None = None,
         codec: JsonCodec | None = None,
         show_server_info: bool = True,
+        ids_per_exchange: bool = False,
         strict: bool = False,
     ) -> None:
         super().__init__(now=now, limits=limits, timeouts=timeouts or Timeouts(), codec=codec, strict=strict)
         for method in methods:
             if method in METHODS:
                 raise LocalProtocolError(f"{method} is a method of the protocol, not one to add")
+        self._ids_per_origin = ids_per_exchange
         self._info = info
         self._capabilities = capabilities or ServerCapabilities()
         self._declared = to_wire(self._capabilities, LATEST)
@@ -131,6 +134,12 @@ class ServerEngine(Endpoint):
         """Nothing can be sent any more: every open request is cancelled, every call fails."""
         self._tick(now)
         self._close(ConnectionEnded(detail))
+
+    def exchange_closed(self, origin: Hashable, *, now: float) -> None:
+        """The client left the exchange `origin`: its open requests are cancelled."""
+        self._tick(now)
+        for request in [r for r in self._requests.values() if r.origin == origin]:
+            self._cancel_request(request, "the client closed the exchange")
 
     # verbs: answering ----------------------------------------------------------------------------
 

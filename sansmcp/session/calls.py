@@ -94,8 +94,8 @@ class IncomingRequest:
     progress_token: RequestId | None = None
     log_level: str | None = None
     """The least severe level its sender wants logged; None: nothing."""
-    scope: Hashable = None
-    """Within what its id is unique: an HTTP exchange, or None for the whole connection."""
+    origin: Hashable = None
+    """The exchange it came in, where the transport has exchanges."""
     batch: BatchReply | None = None
     last_progress: float | None = None
     machine: RequestMachine = attrs.field(factory=lambda: Machine(REQUEST), init=False)
@@ -125,7 +125,7 @@ class IncomingRequest:
 class BatchReply:
     """Collects the answers to one 2025-03-26 batch: they leave together, once all are there."""
 
-    scope: Hashable = None
+    origin: Hashable = None
     owed: int = 0
     sealed: bool = False
     """Whether every member of the batch was looked at."""

@@ -73,7 +73,7 @@ class Endpoint(ABC):
         self._events: deque[Event] = deque()
         self._calls: Final = CallTable(limits, timeouts)
         self._requests: dict[Hashable, IncomingRequest] = {}
-        self._scope: Hashable = None
+        self._origin: Hashable = None
         """The exchange of the message that is being taken."""
         self._answered_garbage = False
 
@@ -108,15 +108,15 @@ class Endpoint(ABC):
     # inputs --------------------------------------------------------------------------------------
 
     def receive_message(
-        self, raw: bytes | bytearray | str | JsonValue, *, now: float, scope: Hashable = None
+        self, raw: bytes | bytearray | str | JsonValue, *, now: float, origin: Hashable = None
     ) -> None:
         """Take one message of the peer: its JSON text as bytes or str, or the decoded value.
 
-        `scope` names the exchange it came in, where the transport has exchanges: request ids are
-        unique within it, and answers carry it. Never raises for what the peer did.
+        `origin` names the exchange it came in, where the transport has exchanges; what is sent
+        about it carries the name too. Never raises for what the peer did.
         """
         self._tick(now)
-        self._scope = scope
+        self._origin = origin
         if self._closed or self._input_ended:
             self._ignore(Harmless.AFTER_CLOSE, "received after the end of the connection")
             return
@@ -250,25 +250,27 @@ class Endpoint(ABC):
         """Send the one response to `request`, alone or with the rest of its batch."""
         data = self._encode(message)
         request.machine.fire(RequestInput.ANSWER)
-        self._requests.pop(self._key(request.id, request.scope), None)
+        self._requests.pop(self._key(request.id, request.origin), None)
         batch = request.batch
         if batch is None:
-            self._emit(SendResponse(message, data, request, request.scope))
+            self._emit(SendResponse(message, data, request, request.origin))
             return
         batch.messages.append(message)
         batch.owed -= 1
         self._flush_batch(batch)
 
-    @staticmethod
-    def _key(request_id: RequestId, scope: Hashable) -> Hashable:
-        """Where a request is found in the table: 1 and "1" are different, and so are scopes."""
-        return request_id if scope is None else (scope, request_id)
+    _ids_per_origin = False
+    """Whether request ids are unique within an exchange only, not on the whole connection."""
+
+    def _key(self, request_id: RequestId, origin: Hashable) -> Hashable:
+        """Where a request is found in the table."""
+        return (origin, request_id) if self._ids_per_origin else request_id
 
     def _still_owed(self, request: IncomingRequest) -> bool:
         """Whether an answer may be sent; False after the peer's cancel (or its end)."""
         if request.state is RequestState.CANCELLED:
             return False
-        if self._requests.get(self._key(request.id, request.scope)) is not request:
+        if self._requests.get(self._key(request.id, request.origin)) is not request:
             raise LocalProtocolError(f"{request!r}: answered already, or not of this connection")
         return True
 
@@ -278,7 +280,7 @@ class Endpoint(ABC):
         """Answer something that did not become a request."""
         message = self._error_message(request_id, error)
         if batch is None:
-            self._emit(SendResponse(message, self._encode(message), None, self._scope))
+            self._emit(SendResponse(message, self._encode(message), None, self._origin))
         else:
             batch.messages.append(message)
 
@@ -296,7 +298,7 @@ class Endpoint(ABC):
 
     def _flush_batch(self, batch: BatchReply) -> None:
         if batch.complete and batch.messages:
-            self._emit(SendResponse(batch.messages, self._encode(batch.messages), None, batch.scope))
+            self._emit(SendResponse(batch.messages, self._encode(batch.messages), None, batch.origin))
 
     # ends of calls
 
@@ -329,7 +331,7 @@ class Endpoint(ABC):
                 if call is not None:
                     self._on_result(call, message.result)
             case jsonrpc.Request():
-                if self._key(message.id, self._scope) in self._requests:
+                if self._key(message.id, self._origin) in self._requests:
                     self._send_error(
                         message.id,
                         McpError(ErrorCode.INVALID_REQUEST, "a request with this id is still open"),
@@ -358,7 +360,7 @@ class Endpoint(ABC):
         if isinstance(members, jsonrpc.InvalidMessage):
             self._on_invalid(members, None)
             return
-        batch = BatchReply(self._scope)
+        batch = BatchReply(self._origin)
         for member in members:
             self._dispatch(jsonrpc.classify(member), batch)
         batch.sealed = True
@@ -427,7 +429,7 @@ class Endpoint(ABC):
         if isinstance(target, bool) or not isinstance(target, (int, str)):
             self._ignore(PeerFault.MALFORMED_CANCEL, "a cancel that names no request")
             return
-        request = self._requests.get(self._key(target, self._scope))
+        request = self._requests.get(self._key(target, self._origin))
         if request is None:
             self._ignore(Harmless.LATE_CANCEL, f"request {target!r} is not open: answered, or never made")
             return
@@ -436,7 +438,7 @@ class Endpoint(ABC):
 
     def _cancel_request(self, request: IncomingRequest, reason: str | None) -> None:
         request.machine.fire(RequestInput.CANCEL)
-        self._requests.pop(self._key(request.id, request.scope), None)
+        self._requests.pop(self._key(request.id, request.origin), None)
         self._emit(RequestCancelled(request, reason))
         if request.batch is not None:
             request.batch.owed -= 1
@@ -444,8 +446,8 @@ class Endpoint(ABC):
 
     def _accept(self, request: IncomingRequest, batch: BatchReply | None) -> None:
         """Enter a request into the table of those that are owed an answer."""
-        request.scope = self._scope
-        self._requests[self._key(request.id, request.scope)] = request
+        request.origin = self._origin
+        self._requests[self._key(request.id, request.origin)] = request
         if batch is not None:
             batch.owed += 1
             request.batch = batch
