@@ -111,6 +111,8 @@ class PeerFault(Enum):
     MALFORMED_NOTIFICATION = auto()
     MISSING_META = auto()
     INVALID_META = auto()
+    HEADER_MISMATCH = auto()
+    """A header says other than the body that it repeats."""
     UNSUPPORTED_VERSION = auto()
     NOT_INITIALIZED = auto()
     ALREADY_INITIALIZED = auto()

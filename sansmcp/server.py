@@ -11,8 +11,8 @@ basic/lifecycle.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Collection, Hashable, Mapping
+from typing import Any, Final, TypeAlias
 
 from .errors import (
     ConnectionEnded,
@@ -30,7 +30,7 @@ from .events import (
     SessionStarted,
 )
 from .limits import SERVER_LIMITS, Limits, Timeouts
-from .revisions import ALL_REVISIONS, LATEST, Era, Revision
+from .revisions import ALL_REVISIONS, LATEST, Era, Revision, known_revision
 from .session import legacy, modern
 from .session.calls import BatchReply, Call, IncomingRequest
 from .session.endpoint import Endpoint
@@ -43,6 +43,10 @@ from .wire import jsonrpc
 from .wire.jsoncodec import JsonCodec, JsonError, JsonValue
 from .wire.jsonrpc import RequestId
 from .wire.peek import wants_parse_error
+
+EnvelopeCheck: TypeAlias = Callable[[Hashable, Mapping[str, Any]], McpError | None]
+"""Called with the origin and the whole message; an error refuses it, after its `_meta` was read and
+before its version is looked at."""
 
 _OWN_METHODS: Final = frozenset({"initialize", "ping", "server/discover", "logging/setLevel"})
 """Methods that the engine answers itself."""
@@ -59,7 +63,8 @@ class ServerEngine(Endpoint):
     `info` is who this server says it is. `capabilities` is what it offers; requests outside them
     are refused (-32601). `methods` adds methods of your own. `revisions` narrows what is served.
     `show_server_info` stamps `serverInfo` on modern results. With `ids_per_exchange`, request ids are
-    unique per `origin` only: one engine then serves many stateless clients. `strict` turns tolerances into faults.
+    unique per `origin` only: one engine then serves many stateless clients. `check` may refuse a
+    modern request for what its transport knows. `strict` turns tolerances into faults.
     """
 
     def __init__(
@@ -76,6 +81,7 @@ class ServerEngine(Endpoint):
         codec: JsonCodec | None = None,
         show_server_info: bool = True,
         ids_per_exchange: bool = False,
+        check: EnvelopeCheck | None = None,
         strict: bool = False,
     ) -> None:
         super().__init__(now=now, limits=limits, timeouts=timeouts or Timeouts(), codec=codec, strict=strict)
@@ -83,6 +89,7 @@ class ServerEngine(Endpoint):
             if method in METHODS:
                 raise LocalProtocolError(f"{method} is a method of the protocol, not one to add")
         self._ids_per_origin = ids_per_exchange
+        self._check = check
         self._info = info
         self._capabilities = capabilities or ServerCapabilities()
         self._declared = to_wire(self._capabilities, LATEST)
@@ -369,25 +376,31 @@ class ServerEngine(Endpoint):
         return IncomingRequest(message.id, message.method, message.params, Era.LEGACY, max(self._legacy))
 
     def _on_modern_request(self, message: jsonrpc.Request, batch: BatchReply | None) -> None:
-        read = modern.read_request_meta(message.params, self._versions, self._modern)
+        read = modern.read_request_meta(message.params)
         if isinstance(read, McpError):
-            fault = PeerFault.INVALID_META
-            if read.code == ErrorCode.UNSUPPORTED_PROTOCOL_VERSION:
-                fault = PeerFault.UNSUPPORTED_VERSION
-                requested = read.data["requested"]
-                if message.method == "server/discover" and requested in self._versions:
-                    # a legacy revision has no such method: an answer as from a legacy server
-                    read = _unknown(message.method)
-            elif isinstance(read.data, dict) and "missing" in read.data:
-                fault = PeerFault.MISSING_META
+            missing = isinstance(read.data, dict) and "missing" in read.data
+            fault = PeerFault.MISSING_META if missing else PeerFault.INVALID_META
             self._refuse(message, read, fault, batch)
+            return
+        # the second rung: what the transport's headers repeat must be what the body says
+        mismatch = None if self._check is None else self._check(self._origin, message.raw)
+        if mismatch is not None:
+            self._refuse(message, mismatch, PeerFault.HEADER_MISMATCH, batch)
+            return
+        revision = known_revision(read.version)
+        if revision is None or revision not in self._modern:
+            error = modern.unsupported_version(read.version, self._versions)
+            if message.method == "server/discover" and read.version in self._versions:
+                # a legacy revision has no such method: an answer as from a legacy server
+                error = _unknown(message.method)
+            self._refuse(message, error, PeerFault.UNSUPPORTED_VERSION, batch)
             return
         request = IncomingRequest(
             message.id,
             message.method,
             message.params,
             Era.MODERN,
-            read.revision,
+            revision,
             peer_info=read.client_info,
             peer_capabilities=read.capabilities,
             meta=read.meta,

@@ -228,6 +228,9 @@ WAYS: dict[PeerFault, Callable[[], list[Any]]] = {
     PeerFault.ALREADY_INITIALIZED: lambda: told(opened(), initialize()),
     PeerFault.INVALID_INITIALIZE_RESULT: lambda: initialized({**initialize_result(), "serverInfo": "x"}),
     PeerFault.INVALID_DISCOVER_RESULT: lambda: probed(ODD_PROBE),
+    PeerFault.HEADER_MISMATCH: lambda: told(
+        server(check=lambda origin, message: McpError(-32020, "no")), request("tools/list")
+    ),
     PeerFault.INVALID_RESULT: lambda: read({"content": [{"type": "text", "text": 5}]}),
     PeerFault.UNKNOWN_RESULT_TYPE: lambda: answered({"result": {"resultType": "x"}}),
     PeerFault.MISSING_RESULT_TYPE: lambda: answered({"result": TEXT}),

@@ -132,7 +132,8 @@ def result_type(raw: Mapping[str, Any]) -> tuple[str | None, PeerFault | None]:
 class RequestMeta:
     """What a modern request says about itself and its sender."""
 
-    revision: Revision
+    version: str
+    """As it stands there; may be one that is not served."""
     capabilities: Mapping[str, Any]
     client_info: Any
     log_level: str | None
@@ -145,13 +146,8 @@ def is_modern(params: Mapping[str, Any]) -> bool:
     return isinstance(meta, dict) and any(key in meta for key in REQUEST_KEYS)
 
 
-def read_request_meta(
-    params: Mapping[str, Any], supported: Sequence[str], serves: Sequence[Revision]
-) -> RequestMeta | McpError:
-    """Climb the ladder: complete `_meta` (-32602) before a served version (-32022).
-
-    `supported` is what an error tells of our versions; `serves` what is served statelessly.
-    """
+def read_request_meta(params: Mapping[str, Any]) -> RequestMeta | McpError:
+    """The first rung of the ladder: a complete and well-formed `_meta`, or the error (-32602)."""
     meta = params.get("_meta")
     if not isinstance(meta, dict):
         return missing_meta("_meta")
@@ -168,15 +164,10 @@ def read_request_meta(
     info = meta.get(META_CLIENT_INFO)
     if info is not None and not isinstance(info, dict):
         return invalid_meta(META_CLIENT_INFO, "must be an object")
-    for revision in serves:
-        if revision == version:
-            break
-    else:
-        return unsupported_version(version, supported)
     level = meta.get(META_LOG_LEVEL)
     if level is not None and level not in LOG_LEVELS:
         return invalid_meta(META_LOG_LEVEL, f"must be one of {', '.join(LOG_LEVELS)}")
-    return RequestMeta(revision, capabilities, info, level, meta)
+    return RequestMeta(version, capabilities, info, level, meta)
 
 
 def missing_meta(key: str) -> McpError:
