@@ -1,0 +1,61 @@
+"""The commands against servers that somebody else wrote."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.peers.registry import PEERS, available
+
+from .run import Ran, invoke
+
+pytestmark = [pytest.mark.req("AA11"), pytest.mark.interop]
+
+ARGUMENTS = {
+    "everything": ["message=hello there"],
+    "mcp-1.8.1": ["text=hello there"],
+    "mcp-2.3.0": ["text=hello there"],
+    "npm-server-2.4.0": ["text=hello there"],
+}
+
+
+def ask(name: str, tmp_path: Path, *args: str) -> Ran:
+    peer = PEERS[name]
+    if reason := available(peer.name):
+        pytest.skip(reason)
+    launch = peer.launch(tmp_path)
+    env = [word for key, value in launch.env.items() for word in ("--env", f"{key}={value}")]
+    # what is known of a server spares the probe, which some answer with silence
+    mode = "legacy" if peer.era == "legacy" and args[0] != "probe" else "auto"
+    return invoke(*args, "--timeout", "8", "--mode", mode, "--cwd", str(launch.cwd), *env, "--", *launch.argv)
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_probe_tools_and_call(name: str, tmp_path: Path) -> None:
+    peer = PEERS[name]
+    probed = ask(name, tmp_path, "probe", "--json")
+    assert probed.code == 0, probed.err
+    assert probed.document["result"]["era"] == peer.era
+    if peer.era == "legacy":
+        assert probed.document["result"]["revision"] == peer.legacy_revision
+    tools = ask(name, tmp_path, "tools")
+    assert tools.code == 0, tools.err
+    assert set(peer.tools) <= {line.split()[0] for line in tools.out.splitlines() if line[:1].strip()}
+    called = ask(name, tmp_path, "call", "echo", *ARGUMENTS[name])
+    assert called.code == 0, called.err
+    assert "hello there" in called.out
+
+
+def test_everything_has_all_kinds_of_things(tmp_path: Path) -> None:
+    name = "everything"
+    assert "demo://resource/static" in ask(name, tmp_path, "resources").out
+    assert "args-prompt" in ask(name, tmp_path, "prompts").out
+    assert ask(name, tmp_path, "prompt", "args-prompt", "city=Oslo").out.startswith("user:\n")
+    long = ask(name, tmp_path, "call", "trigger-long-running-operation", "duration=0.2", "steps=2")
+    assert long.err == "progress 1/2\nprogress 2/2\n"
+    failed = ask(name, tmp_path, "call", "get-sum", '{"a": "x"}')
+    assert failed.code == 1
+    structured = ask(name, tmp_path, "call", "get-structured-content", "location=Chicago")
+    assert "temperature" in json.loads(structured.out)
