@@ -49,7 +49,6 @@ def verdict(codec: JsonCodec, data: bytes | bytearray | memoryview | str) -> tup
 # reading -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.req("B10")
 @pytest.mark.case("J-06", "J-07", "J-12", "J-18", "J-19", "S-08")
 @pytest.mark.parametrize("text", TEXTS, ids=lambda text: text.name)
 @BOTH

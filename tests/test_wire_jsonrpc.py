@@ -164,7 +164,7 @@ INVALID: list[tuple[JsonValue, tuple[PeerFault, RequestId | None, bool, ErrorCod
 ]
 
 
-@pytest.mark.req("B1", "B5", "U6", "U7")
+@pytest.mark.req("B1", "B5", "U6")
 @pytest.mark.case("J-02", "J-04", "J-06", "J-08", "J-18")
 @pytest.mark.parametrize(("value", "expected"), VALID + REPAIRED, ids=range(len(VALID + REPAIRED)))
 def test_what_is_a_message(value: JsonValue, expected: tuple[Any, ...]) -> None:

@@ -55,7 +55,7 @@ def rows(streams: tuple[Stream, ...]) -> list[object]:
     ]
 
 
-@pytest.mark.req("Q1", "Q2", "Q3")
+@pytest.mark.req("Q1", "Q2", "Q10")
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 64, 1 << 20])
 @pytest.mark.parametrize("row", rows(STREAMS))
 def test_streams(row: Stream, size: int) -> None:

@@ -48,6 +48,7 @@ HEADS: list[tuple[bytes, RequestId | None, bool]] = [
     (b'{"id":7}', 7, False),
     (b'{"x":"\\', None, False),
     (b'{"x":"\n","id":7,', None, False),
+    (b'{"id":1,"id":2,"result":{}', None, True),
     # what is no id
     (b'{"id":null,"result":{}', None, True),
     (b'{"id":true,"result":{}', None, True),
@@ -94,6 +95,7 @@ TAILS: list[tuple[bytes, bytes, RequestId | None, bool]] = [
     (b'{"result":{"text":"', b'xx"},"id":7', None, True),
     (b'{"result":{"text":"', b'xx"},"id":null}', None, True),
     (b'{"result":{"text":"', b'xx"},"id":1.5}', None, True),
+    (b'{"result":{"text":"', b'xx"},"id":7,"id":8}', None, True),
     (b'{"result":{"text":"', b"}", None, True),
     (b'{"result":{"text":"', b"", None, True),
 ]
@@ -157,7 +159,6 @@ BROKEN = [
 ]
 
 
-@pytest.mark.req("Q3")
 @pytest.mark.case("S-05", "S-07")
 @pytest.mark.parametrize(("line", "json_", "response", "answer"), BROKEN, ids=range(len(BROKEN)))
 def test_what_a_broken_line_was_meant_to_be(line: bytes, json_: bool, response: bool, answer: bool) -> None:

@@ -60,26 +60,23 @@ def sight(head: bytes, tail: bytes = b"") -> Sighting:
 
     Only members of the outermost object count, and only those that come before anything that `head`
     does not show in full. `tail` is the end of a line whose middle is unknown: there the members
-    count that follow the last nested value, which is where some writers put the id. At most the
-    first `HEAD_SIZE` and the last `TAIL_SIZE` bytes are looked at.
+    count that follow the last nested value, which is where some writers put the id. A message with
+    two ids has none. At most the first `HEAD_SIZE` and the last `TAIL_SIZE` bytes are looked at.
     """
-    id_: RequestId | None = None
+    ids: list[RequestId | None] = []
     like_response: bool | None = None
     for key, value in _first_members(head[:HEAD_SIZE]):
-        if key == b'"id"' and id_ is None:
-            id_ = _read_id(value)
+        if key == b'"id"':
+            ids.append(_read_id(value))
         elif like_response is None:
             if key == b'"method"':
                 like_response = False
             elif key in {b'"result"', b'"error"'}:
                 like_response = True
-    if id_ is None and tail:
-        for key, value in _last_members(tail[-TAIL_SIZE:]):
-            if key == b"id":
-                id_ = _read_id(value)
-            elif like_response is None and key == b"method":
-                like_response = False
-    return Sighting(id_, bool(like_response))
+    if not ids:
+        ids = [_read_id(value) for key, value in _last_members(tail[-TAIL_SIZE:]) if key == b"id"]
+    # Of two ids nobody can say which one another reader takes.
+    return Sighting(ids[0] if len(ids) == 1 else None, bool(like_response))
 
 
 def find_id(head: bytes, tail: bytes = b"") -> RequestId | None:
