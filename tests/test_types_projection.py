@@ -354,3 +354,13 @@ def test_discriminators_are_always_written() -> None:
     # Whoever leaves it out finds it left out.
     raw: dict[str, Any] = {"message": "m", "requestedSchema": {"type": "object", "properties": {}}}
     assert unstructure(structure(raw, t.ElicitRequestParams, V26), V26) == raw
+
+
+def test_a_projector_is_made_once() -> None:
+    from sansmcp.types.projection import _projectors
+
+    project({"name": "x"}, t.CallToolRequestParams, V26)
+    made = len(_projectors(V26).made)
+    for _ in range(100):
+        project({"name": "x", "arguments": {}}, t.CallToolRequestParams, V26)
+    assert len(_projectors(V26).made) == made

@@ -41,7 +41,7 @@ def project(raw: JsonObject, cls: Any, revision: Revision) -> JsonObject:
 
     Raises LocalProtocolError when `raw` holds an object that the revision has no way to express.
     """
-    projector = _projectors(revision).of(node_for(cls)[0])
+    projector = _projector_for(cls, revision)
     made: JsonObject = raw if projector is None else projector(raw)
     return made
 
@@ -49,6 +49,12 @@ def project(raw: JsonObject, cls: Any, revision: Revision) -> JsonObject:
 @cache
 def _projectors(revision: Revision) -> Projectors:
     return Projectors(revision)
+
+
+@cache
+def _projector_for(cls: Any, revision: Revision) -> Projector | None:
+    # by class: each call of `node_for` makes a node of its own, which no table would find again
+    return _projectors(revision).of(node_for(cls)[0])
 
 
 class Projectors:
