@@ -258,20 +258,22 @@ def test_no_version_in_common() -> None:
 
 
 def test_a_server_that_never_answers() -> None:
-    ran = invoke("tools", "--timeout", "0.6", "--", *rough("silent"))
+    ran = invoke("tools", "--timeout", "1.5", "--", *rough("silent"))
     assert ran.code == 4
     first, *rest = ran.err.splitlines()
-    assert first.startswith(f"sansmcp: {PYTHON}: no connection after 0.6 s, waiting for initialize")
+    assert first.startswith(f"sansmcp: {PYTHON}: no connection after 1.5 s, waiting for initialize")
     assert first.endswith("; allow more with --timeout SECONDS")
     assert rest == ["  the server's last words:", "    I never answer"]
 
 
 def test_a_call_that_takes_too_long() -> None:
-    ran = invoke("call", "slow", '{"steps": 100}', "--timeout", "0.5", *SERVER)
+    ran = invoke("call", "t", "--timeout", "1.5", "--", *rough("hang-on-call"))
     assert ran.code == 4
-    assert ran.err.splitlines()[-1] == (
-        "sansmcp: tools/call 'slow': not finished after 0.5 s; allow more with --timeout SECONDS"
-    )
+    assert ran.err.splitlines() == [
+        "sansmcp: tools/call 't': not finished after 1.5 s; allow more with --timeout SECONDS",
+        "  the server's last words:",
+        "    thinking",
+    ]
 
 
 # as JSON -----------------------------------------------------------------------------------------
@@ -287,7 +289,7 @@ def test_a_call_that_takes_too_long() -> None:
         (["call", "nothing", "a=1", "--json", *SERVER], 1, "unknown_name"),
         (["call", "t", "--json", "--", *rough("offers-nothing")], 1, "not_offered"),
         (["call", "t", "--json", "--", *rough("bad-result")], 1, "invalid_answer"),
-        (["call", "slow", '{"steps": 99}', "--json", "--timeout", "0.5", *SERVER], 4, "timeout"),
+        (["tools", "--json", "--timeout", "0.3", "--", *rough("silent")], 4, "timeout"),
     ],
 )
 def test_a_failure_as_json(args: list[str], code: int, kind: str, tmp_path: Path) -> None:
@@ -339,7 +341,7 @@ def test_a_signal_ends_the_command_and_its_server(
     assert process.returncode == code
     assert err.splitlines()[-1] == f"sansmcp: {told}"
     assert "Traceback" not in err
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes")
