@@ -30,25 +30,23 @@ Examples:
 """
 
 
-class _Version:
-    """The version, looked up when it is asked for: that takes longer than all of the help."""
+def _version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        from sansmcp import __version__
 
-    def __init__(self, ctx: click.Context, param: click.Parameter, value: bool) -> None:
-        if value and not ctx.resilient_parsing:
-            from importlib.metadata import version
-
-            click.echo(f"sansmcp {version('sansmcp')}")
-            ctx.exit()
+        click.echo(f"sansmcp {__version__}")
+        ctx.exit()
 
 
 @click.group(
     "sansmcp",
     cls=Program,
+    no_args_is_help=False,
     help=_HELP,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.option(
-    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_Version, help="Show the version."
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version."
 )
 def cli() -> None: ...
 

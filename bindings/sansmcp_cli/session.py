@@ -7,9 +7,9 @@ import os
 import signal
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
-from importlib.metadata import version
 from typing import TYPE_CHECKING, TypeVar
 
+from sansmcp import __version__
 from sansmcp.errors import ConnectionEnded, SansmcpError
 from sansmcp.stdio import NO_RESTART
 from sansmcp.types import Implementation
@@ -59,7 +59,7 @@ async def _run(target: Target, settings: Settings, work: Callable[[Client], Awai
     try:
         async with sansmcp_asyncio.connect(
             list(target.argv),
-            info=Implementation(name="sansmcp", version=version("sansmcp")),
+            info=Implementation(name="sansmcp", version=__version__),
             mode=mode,
             timeouts=timeouts,
             env=env,

@@ -22,6 +22,7 @@ REFUSED = "the server answered with an error"
 REVISIONS = "2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25, 2026-07-28"
 
 USAGE: dict[str, tuple[list[str], str]] = {
+    "nothing": ([], "Missing command (see sansmcp --help)"),
     "no server": (["tools"], "which server? Give its command after --, or its name in a config file"),
     "no command after --": (["tools", "--"], "the server's command is missing after --"),
     "unknown command": (["bogus"], "No such command 'bogus' (see sansmcp --help)"),
