@@ -84,6 +84,10 @@ class PeerFault(Enum):
     """The peer speaks the `Content-Length` framing of the Language Server Protocol."""
     BYTE_ORDER_MARK = auto()
 
+    # event streams
+    EVENT_TOO_LARGE = auto()
+    TRUNCATED_EVENT = auto()
+
     # JSON-RPC envelope
     NOT_A_MESSAGE = auto()
     """JSON, but no JSON-RPC message: not an object, or without a ``jsonrpc: "2.0"`` member."""
@@ -224,6 +228,15 @@ class ConnectionEnded(CallFailure):
         super().__init__(message)
         self.returncode: Final = returncode
         self.stderr_tail: Final = stderr_tail
+
+    def about(self, subject: str) -> ConnectionEnded:
+        """The same end, as told to the call `subject` that was open."""
+        text = f"{subject}: {self}"
+        return type(self)(text, returncode=self.returncode, stderr_tail=self.stderr_tail)
+
+
+class SpawnFailed(ConnectionEnded):
+    """The server's process could not be started at all."""
 
 
 class ConnectFailure(CallFailure):

@@ -21,6 +21,10 @@ class Limits:
     server takes `SERVER_LIMITS`. Past it: one `LimitHit`, the rest of the line is discarded, the
     next line works again, and the call whose id could be read fails."""
 
+    max_event: int = 64 * MIB
+    """Largest event of an event stream, all its lines together: it carries one message. Past it:
+    the event is dropped and told, the next one works again."""
+
     max_depth: int = 128
     """Deepest nesting of arrays and objects in one message. Interpreters differ in where they give
     up; 128 is far beyond real schemas and far below any stack. Past it: the message is invalid."""

@@ -43,6 +43,7 @@ from .support import (
     server,
 )
 from .test_stream import Pump
+from .test_wire_sse import WAYS as SSE_WAYS
 
 # trees ------------------------------------------------------------------------------------------
 
@@ -240,6 +241,7 @@ WAYS: dict[PeerFault, Callable[[], list[Any]]] = {
     PeerFault.MALFORMED_CANCEL: lambda: told(server(), note("notifications/cancelled", {})),
     PeerFault.CURSOR_LOOP: walked,
     PeerFault.WRITE_CLOSED: broken,
+    **SSE_WAYS,
 }
 
 
