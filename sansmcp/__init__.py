@@ -70,6 +70,9 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
         SansmcpError as SansmcpError,
     )
     from .errors import (
+        SpawnFailed as SpawnFailed,
+    )
+    from .errors import (
         UnsupportedProtocolVersion as UnsupportedProtocolVersion,
     )
     from .events import (
@@ -290,7 +293,7 @@ _HOMES: Final = {
     "errors": (
         "CallCancelled CallFailure CallTimeout ConnectFailure ConnectTimeout ConnectionEnded "
         "ErrorCode HandshakeFailed InvalidResponse LocalProtocolError McpError NoCommonVersion "
-        "PaginationError PeerFault RemoteProtocolError SansmcpError UnsupportedProtocolVersion"
+        "PaginationError PeerFault RemoteProtocolError SansmcpError SpawnFailed UnsupportedProtocolVersion"
     ),
     "events": (
         "AbandonRequest CloseConnection DeviationTolerated EraDecided Event Harmless LimitHit "

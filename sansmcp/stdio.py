@@ -16,7 +16,7 @@ from typing import Final
 import attrs
 
 from .client import ClientEngine
-from .errors import LocalProtocolError
+from .errors import LocalProtocolError, SpawnFailed
 from .events import Reconnect
 from .ops import CloseWrite, ConnectionId, Kill, Spawn, Terminate
 from .revisions import Era
@@ -172,7 +172,8 @@ class StdioClient(LineTransport[ClientEngine]):
             # perhaps long since on the ladder, which leads nowhere without a process
             self._timers.clear_all()
             self._machine.fire(ProcessInput.EXITED)
-            self.engine.connection_lost(now=self._now, detail=f"cannot start {self.command}: {error}")
+            cause = SpawnFailed(f"cannot start {self.command}: {error}")
+            self.engine.connection_lost(now=self._now, error=cause)
             self._pump()
         elif self.state is ProcessState.RUNNING:
             # A broken pipe: the child stopped reading. Its exit tells more, so wait for that.

@@ -23,6 +23,7 @@ from sansmcp import (
     SessionEnded,
     ShutdownLadder,
     Spawn,
+    SpawnFailed,
     StdioClient,
     Terminate,
     Timeouts,
@@ -190,7 +191,9 @@ def test_a_server_that_cannot_be_started_says_why(phase: str) -> None:
         child.advance(0.0)
     child.stdio.failed(child.conn, "No such file or directory", 0.0)
     child.drain()
-    assert "cannot start server: No such file or directory" in str(child.error())
+    error = child.error()
+    assert isinstance(error, SpawnFailed)
+    assert "cannot start server: No such file or directory" in str(error)
     assert [e.call for e in child.of(RequestFailed)] == [call]
     assert child.stdio.finished
 

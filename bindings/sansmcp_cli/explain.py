@@ -18,6 +18,7 @@ from sansmcp.errors import (
     PaginationError,
     RemoteProtocolError,
     SansmcpError,
+    SpawnFailed,
     UnsupportedProtocolVersion,
 )
 
@@ -69,7 +70,7 @@ def from_connect(error: SansmcpError, server: str, *, pinned: bool = False) -> C
         case _ if _is_about_versions(error):
             message = f"{server}: {told}" + ("; --mode auto tries every revision" if pinned else "")
             return CommandError(NO_CONNECTION, "no_common_version", message)
-        case ConnectionEnded() if told.startswith(_CANNOT_START):
+        case SpawnFailed():
             program = told.removeprefix(_CANNOT_START).partition(":")[0]
             label = "" if program == server else f"{server}: "
             if "[Errno 2]" in told:  # the system's words for it do not get clearer

@@ -41,12 +41,13 @@ class ClientConnection(Negotiation):
         stderr_tail: str = "",
         may_restart: bool = False,
         detail: str = "the server closed the connection",
+        error: ConnectionEnded | None = None,
     ) -> None:
         """The peer is gone: nothing more will come or can be sent on this connection.
 
         While the era is open this may be evidence: then `Reconnect` asks for a new peer. After
         that, `may_restart` says whether the transport would bring the connection back. Otherwise
-        the engine is closed and every open call fails.
+        the engine is closed and every open call fails: with `error`, or one made of the rest.
         """
         self._tick(now)
         if self._closed:
@@ -54,7 +55,8 @@ class ClientConnection(Negotiation):
         text = detail if returncode is None else f"the server ended with exit code {returncode}"
         if returncode is not None and returncode < 0:
             text = f"the server was ended by signal {-returncode}"
-        error = ConnectionEnded(text, returncode=returncode, stderr_tail=stderr_tail)
+        if error is None:
+            error = ConnectionEnded(text, returncode=returncode, stderr_tail=stderr_tail)
         if self.state in (ClientState.PROBING, ClientState.REPROBING, ClientState.INITIALIZING):
             self._lost_undecided(error)
             return
@@ -128,14 +130,7 @@ class ClientConnection(Negotiation):
     def _fail_waiting(self, error: ConnectionEnded) -> None:
         for call in self._calls:
             if call.state is CallState.SENT:
-                self._fail(
-                    call,
-                    ConnectionEnded(
-                        f"{call.subject}: {error}",
-                        returncode=error.returncode,
-                        stderr_tail=error.stderr_tail,
-                    ),
-                )
+                self._fail(call, error.about(call.subject))
 
     def _close(self, error: SansmcpError | None) -> None:
         """The end, for whatever cause. Each open call fails with it."""
@@ -149,11 +144,7 @@ class ClientConnection(Negotiation):
             if error is None:
                 cause: SansmcpError = ConnectionEnded(f"{call.subject}: the client was closed")
             elif isinstance(error, ConnectionEnded):
-                cause = ConnectionEnded(
-                    f"{call.subject}: {error}",
-                    returncode=error.returncode,
-                    stderr_tail=error.stderr_tail,
-                )
+                cause = error.about(call.subject)
             else:
                 cause = error
             self._fail(call, cause)

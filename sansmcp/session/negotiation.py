@@ -204,9 +204,10 @@ class Negotiation(Endpoint):
         self._send_call(self._handshake)
         self._last_probe_id = self._handshake.request_id
 
-    def _initialize(self, revision: Revision, why: str) -> None:
+    def _initialize(self, revision: Revision, why: str = "") -> None:
         self._machine.fire(ClientInput.INITIALIZE)
-        self._note("initialize", why)
+        if why:
+            self._note(f"initialize {revision}", why)
         self._stamp_for = None
         params = legacy.initialize_params(
             revision,
@@ -256,7 +257,7 @@ class Negotiation(Endpoint):
             case Step.PROBE_AGAIN if next_step.revision is not None:
                 self._probe(next_step.revision)
             case Step.INITIALIZE if next_step.revision is not None:
-                self._initialize(next_step.revision, next_step.reason)
+                self._initialize(next_step.revision)
             case Step.RESTART_AND_INITIALIZE:
                 self._restart(next_step.reason)
             case Step.NO_COMMON_VERSION:
