@@ -238,11 +238,14 @@ def test_owed_answers_have_a_bounded_time() -> None:
 @pytest.mark.req("Q11")
 def test_plain_handlers_block_neither_the_loop_nor_each_other() -> None:
     with started() as process:
+        answer = ask(
+            process, *[call(n, "blocks", seconds=0.5) for n in range(12)], call(99, "echo", text="a")
+        )
+        assert answer()["id"] == 99
         asked = time.monotonic()
-        answer = ask(process, *[call(n, "blocks", seconds=0.5) for n in range(8)], call(99, "late", text="a"))
-        answers = [answer() for _ in range(9)]
-        assert answers[0]["id"] == 99
-        assert time.monotonic() - asked < 2
+        assert sorted(answer()["id"] for _ in range(12)) == [*range(12)]
+        # one after another they would take six seconds
+        assert time.monotonic() - asked < 4
 
 
 def test_the_number_of_threads_is_bounded() -> None:
@@ -306,10 +309,10 @@ def test_a_client_that_does_not_read_is_not_read_from() -> None:
 @pytest.mark.req("Q11")
 def test_small_requests_for_large_answers_wait_for_a_client_that_reads() -> None:
     with started(threads=0) as process:
-        answer = ask(process, *[call(n, "large", size=1_000_000) for n in range(500)])
+        answer = ask(process, *[call(n, "large", size=1_000_000) for n in range(250)])
         time.sleep(1.0)
         assert resident(process.pid) < 160
-        assert [answer()["id"] for _ in range(500)] == [*range(500)]
+        assert [answer()["id"] for _ in range(250)] == [*range(250)]
 
 
 def resident(pid: int) -> float:
