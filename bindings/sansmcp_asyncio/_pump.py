@@ -95,7 +95,7 @@ class Pump:
 
     def soon(self) -> None:
         """Drain once this turn of the loop is over, so that what many tasks ask leaves as one write."""
-        if not self._scheduled:
+        if not (self._scheduled or self._draining):
             self._scheduled = True
             self.loop.call_soon(self._drain_scheduled)
 
