@@ -27,21 +27,23 @@ PACKAGE: Final = Path(sansmcp.__file__).parent
 # limits ------------------------------------------------------------------------------------------
 
 
-def size(value: object) -> str:
+BYTES: Final = frozenset({"max_message", "max_outgoing", "max_stderr_tail"})
+"""Members of `Limits` that count bytes; the others count things."""
+
+SECONDS: Final = frozenset({"window", "delay"})
+"""Options that are times although their defaults do not look like it."""
+
+
+def shown(name: str, value: object) -> str:
     """A default as people write it."""
-    if isinstance(value, bool) or value is None:
+    if value is None or isinstance(value, bool):
         return {None: "off", True: "yes", False: "no"}[value]
-    if isinstance(value, int):
-        for unit, name in ((limits.MIB, "MiB"), (limits.KIB, "KiB")):
-            if (
-                value >= unit
-                and value % unit == 0
-                and value // unit != 1
-                and value not in (4096, 65536, 1024)
-            ):
-                return f"{value // unit} {name}"
-        return f"{value:,}".replace(",", "\u2009")
-    return f"{value:g} s"
+    if isinstance(value, float) or name in SECONDS:
+        return f"{value:g} s"
+    if isinstance(value, int) and name in BYTES:
+        unit, letters = (limits.MIB, "MiB") if value % limits.MIB == 0 else (limits.KIB, "KiB")
+        return f"{value // unit} {letters}"
+    return f"{value:,}".replace(",", "\u2009")
 
 
 def limits_table() -> str:
@@ -49,10 +51,10 @@ def limits_table() -> str:
     docs = attribute_docs(limits.Limits)
     rows = []
     for field in attrs.fields(limits.Limits):
-        client, server = (
-            getattr(preset, field.name) for preset in (limits.CLIENT_LIMITS, limits.SERVER_LIMITS)
-        )
-        default = size(client) if client == server else f"client {size(client)}<br>server {size(server)}"
+        name = field.name
+        client = shown(name, getattr(limits.CLIENT_LIMITS, name))
+        server = shown(name, getattr(limits.SERVER_LIMITS, name))
+        default = client if client == server else f"client {client}<br>server {server}"
         rows.append([f"`{field.name}`", default, docs[field.name]])
     return table(["bound", "default", "what it bounds, why, and what happens past it"], rows)
 
@@ -68,10 +70,8 @@ RESTART_NOTES: Final = {
 def defaults_table(cls: type[Any], notes: Mapping[str, str] | None = None) -> str:
     """Every field of a class of options, with its default."""
     docs = attribute_docs(cls)
-    rows = []
-    for f in attrs.fields(cls):
-        default = f"{f.default:g} s" if f.name in ("window", "delay") else size(f.default)
-        rows.append([f"`{f.name}`", default, docs[f.name] or (notes or {}).get(f.name, "")])
+    told = {**docs, **(notes or {})}
+    rows = [[f"`{f.name}`", shown(f.name, f.default), told[f.name]] for f in attrs.fields(cls)]
     return table(["option", "default", "meaning"], rows)
 
 
@@ -141,6 +141,8 @@ def inputs_table(machine: states.Table[Any, Any]) -> str:
 
 def error_tree() -> str:
     """The classes of errors as a nested list."""
+    for name in (*sansmcp.__all__, "types"):
+        getattr(sansmcp, name)  # names are loaded when they are used, and a class is known from then on
     lines: list[str] = []
 
     def visit(cls: type[BaseException], depth: int) -> None:
