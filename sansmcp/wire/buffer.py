@@ -32,31 +32,28 @@ class ReceiveBuffer:
     who takes every line after each `append` never holds more than that and one chunk.
     """
 
-    __slots__ = ("_chunks", "_held", "_offset", "_parts", "_queued", "_scanned")
+    __slots__ = ("_chunks", "_held", "_offset", "_parts", "_scanned")
 
     def __init__(self) -> None:
         self._chunks: deque[bytes] = deque()  # not searched yet, but for `_offset` bytes of the first
         self._offset = 0
-        self._queued = 0  # length of all chunks, without regard to `_offset`
         self._parts: list[bytes | bytearray] = []  # begin of a line, known to hold no newline
         self._held = 0  # length of all parts
-        self._scanned = 0
+        self._scanned = 0  # in chunks that are gone
 
     def __len__(self) -> int:
         """Bytes that were appended and not taken or dropped yet."""
-        return self._held + self._queued - self._offset
+        return self._held + sum(map(len, self._chunks)) - self._offset
 
     @property
     def scanned(self) -> int:
         """Bytes that were searched for a newline since the beginning, each search counted."""
-        return self._scanned
+        return self._scanned + self._offset
 
     def append(self, data: bytes | bytearray | memoryview) -> None:
         """Add `data` at the end. Bytes are kept without a copy, other types are copied."""
         if data:
-            chunk = data if type(data) is bytes else bytes(data)
-            self._chunks.append(chunk)
-            self._queued += len(chunk)
+            self._chunks.append(data if type(data) is bytes else bytes(data))
 
     def take_line(self, max_line: int) -> bytes | None:
         """Remove and return the next line, without its LF or CRLF; None if there is no whole one.
@@ -70,13 +67,22 @@ class ReceiveBuffer:
             start = self._offset
             end = chunk.find(_LF, start)
             if end < 0:
-                self._scanned += len(chunk) - start
-                if self._held + len(chunk) - start > max_line:
+                size = len(chunk) - start
+                held = self._held + size
+                if held > max_line:
+                    self._scanned += size
                     raise LineTooLongError
-                self._keep_rest()
+                chunks.popleft()
+                self._scanned += len(chunk)
+                self._offset = 0
+                self._held = held
+                if size >= _SMALL:
+                    self._parts.append(chunk[start:] if start else chunk)
+                else:
+                    self._keep_small(chunk[start:])
                 continue
-            self._scanned += end + 1 - start
             if self._held + end - start > max_line:
+                self._scanned += end + 1 - start
                 raise LineTooLongError
             self._advance(chunk, end + 1)
             if self._parts:
@@ -122,7 +128,6 @@ class ReceiveBuffer:
             ended = end >= 0
             if not ended:
                 end = len(chunk)
-            self._scanned += end - start + ended
             dropped += end - start
             tail = _last(tail, chunk, start, end, keep)
             self._advance(chunk, end + ended)
@@ -133,25 +138,17 @@ class ReceiveBuffer:
     def _advance(self, chunk: bytes, offset: int) -> None:
         if offset == len(chunk):
             self._chunks.popleft()
-            self._queued -= offset
+            self._scanned += offset
             self._offset = 0
         else:
             self._offset = offset
 
-    def _keep_rest(self) -> None:
-        """Move what is left of the first chunk to the parts of the unfinished line."""
-        chunk = self._chunks.popleft()
-        self._queued -= len(chunk)
-        rest = chunk[self._offset :] if self._offset else chunk
-        self._offset = 0
-        self._held += len(rest)
+    def _keep_small(self, piece: bytes) -> None:
         parts = self._parts
-        if len(rest) >= _SMALL or not parts:
-            parts.append(rest)
-        elif isinstance(last := parts[-1], bytearray):
-            last += rest
+        if parts and isinstance(last := parts[-1], bytearray):
+            last += piece
         else:
-            parts.append(bytearray(rest))
+            parts.append(bytearray(piece))
 
     def _join(self, end: bytes) -> bytes:
         parts = self._parts
