@@ -64,10 +64,9 @@ def test_marks_are_found_wherever_they_stand(folder: Path) -> None:
 
 @pytest.mark.req("AA9")
 def test_the_report_tells_what_is_shown_and_what_is_not(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "requirements.md").write_text(
-        "| id | x |\n|---|---|\n| A1 | probe | … |\n| A2 | time | … |\n"
-    )
-    (tmp_path / "cases.md").write_text("**S-01 · a split line**\n- x\n\n**S-03 · a mark**\n")
+    rows = "| id | x |\n|---|---|\n| A1 | probe | … |\n| A2 | time | … |\n"
+    (tmp_path / "requirements.md").write_text(rows, "utf-8")
+    (tmp_path / "cases.md").write_text("**S-01 · a split line**\n- x\n\n**S-03 · a mark**\n", "utf-8")
     lists = listed(tmp_path)
     assert lists == {"req": {"A1": "probe", "A2": "time"}, "case": {"S-01": "a split line", "S-03": "a mark"}}
     found = marks(folder)
