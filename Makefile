@@ -48,7 +48,7 @@ format: env ## write the house style
 bench: env peers ## measure, as ratios against the official SDK and the floor
 	$(PY) -m tests.bench
 
-fuzz: env ## fuzz every target; SECONDS=60 each by default
+fuzz: env ## fuzz for SECONDS=60 in all, each target its share
 	$(PY) -m fuzz.run --seconds $(SECONDS)
 
 docs: env ## build the documentation, offline

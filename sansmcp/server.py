@@ -531,13 +531,11 @@ class ServerEngine(Endpoint):
         self._send_error(request_id, McpError(ErrorCode.INVALID_REQUEST, f"the message is {text}"))
 
     def _on_invalid(self, message: jsonrpc.InvalidMessage, batch: BatchReply | None) -> None:
-        if message.like_response:
-            if not self._fail_invalid_response(message):
-                self._ignore(message.fault, message.detail)
+        if message.like_response and self._fail_invalid_response(message):
             return
-        if message.id is not None or not self._answered_garbage:
+        code = message.hint
+        if code is not None and (message.id is not None or not self._answered_garbage):
             self._answered_garbage = message.id is None
-            code = message.hint or ErrorCode.INVALID_REQUEST
             self._send_error(message.id, McpError(code, message.detail), batch)
         self._ignore(message.fault, message.detail)
 

@@ -303,3 +303,11 @@ def test_what_comes_after_the_end_of_input_is_ignored() -> None:
     driver.receive(request("server/discover", id=2), {"jsonrpc": "2.0", "id": 3, "method": "initialize"})
     assert not driver.sent
     assert [e.reason for e in driver.of(MessageIgnored)] == [Harmless.AFTER_CLOSE] * 2
+
+
+@pytest.mark.case("J-08", "J-13")
+def test_a_notification_with_bad_params_is_told_and_not_answered() -> None:
+    driver = opened()
+    driver.receive({"jsonrpc": "2.0", "method": "notifications/initialized", "params": [1]})
+    assert driver.one(MessageIgnored).reason is PeerFault.INVALID_PARAMS
+    assert not driver.sent
