@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum, StrEnum
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
@@ -134,8 +135,9 @@ class MethodSpec:
         return frozenset(d for d in self.spans if self.goes(d, revision))
 
 
+@cache
 def _class(name: str) -> type[Any]:
-    # Looked up when asked for: the table itself must not load every object of the protocol.
+    # Looked up when first asked for: the table itself must not load every object of the protocol.
     from .. import types
 
     made: type[Any] = getattr(types, name)
