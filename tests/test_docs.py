@@ -456,6 +456,19 @@ def test_every_event_and_op_is_on_the_page() -> None:
         assert op.__name__ in shown
 
 
+def test_every_input_is_on_the_page_about_loops() -> None:
+    data = generator("docs_data")
+    inputs = re.compile(
+        r"(receive|handle|connection|exchange|pause|resume)_\w+|connect|opened|accepted|failed|exited"
+    )
+    for classes, names in (
+        ((sansmcp.ClientEngine, sansmcp.ServerEngine), data.ENGINE_INPUTS),
+        ((sansmcp.StdioClient, sansmcp.LineClient, sansmcp.LineServer), data.TRANSPORT_INPUTS),
+    ):
+        found = {name for cls in classes for name in dir(cls) if inputs.fullmatch(name)}
+        assert found == set(names)
+
+
 def test_every_public_name_is_in_the_reference() -> None:
     reference = "".join(page(p) for p in PAGES if p.startswith("api/"))
     documented = set(re.findall(r":: sansmcp\.(\w+)$", reference, re.MULTILINE))

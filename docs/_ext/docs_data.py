@@ -208,6 +208,8 @@ FAULT_NOTES: Final = {
     "MESSAGE_TOO_LARGE": "A message is larger than `max_message` and was discarded.",
     "TRUNCATED_MESSAGE": "The stream ended before the line did.",
     "BYTE_ORDER_MARK": "The stream begins with a byte order mark, which was taken off.",
+    "EVENT_TOO_LARGE": "An event of an event stream is larger than allowed and was discarded.",
+    "TRUNCATED_EVENT": "An event stream ended before its last event did.",
     "INVALID_ID": "An id that is neither a string nor an integer.",
     "INVALID_METHOD": "A method that is no name.",
     "INVALID_PARAMS": "Params that are no object, or that the method cannot take.",
@@ -320,6 +322,7 @@ ENGINE_INPUTS: Final = (
     "receive_eof",
     "connection_lost",
     "connection_restored",
+    "exchange_closed",
     "handle_timeout",
 )
 
