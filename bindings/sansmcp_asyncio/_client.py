@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from typing import Any
 
 from sansmcp.client import ClientEngine
@@ -270,13 +270,12 @@ class Opening:
     The first closes the client at its end; after the second, call `Client.aclose`. Once each.
     """
 
-    def __init__(self, open: Callable[[asyncio.AbstractEventLoop], Any]) -> None:
-        self._open = open
+    def __init__(self, connected: Callable[[asyncio.AbstractEventLoop], Awaitable[Client]]) -> None:
+        self._connected = connected
         self._client: Client | None = None
 
     async def _enter(self) -> Client:
-        client: Client = await self._open(asyncio.get_running_loop())
-        self._client = client
+        self._client = client = await self._connected(asyncio.get_running_loop())
         return client
 
     def __await__(self) -> Generator[Any, None, Client]:

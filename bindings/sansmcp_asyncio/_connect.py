@@ -6,7 +6,7 @@ import asyncio
 import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 from sansmcp import __version__
 from sansmcp.app import App
@@ -190,5 +190,4 @@ class _Answers(Channel):
 
     def close(self) -> None:
         self._pump.lost(_CONN)
-        core: Any = self._client.transport
-        self._client.input(core.receive_eof, _CONN)
+        self._client.input(self._client.transport.receive_eof, _CONN)

@@ -22,6 +22,7 @@ from sansmcp import (
     LocalProtocolError,
     LogReceived,
     McpError,
+    PaginationError,
     Pin,
     ProgressReported,
     Revision,
@@ -62,6 +63,8 @@ def test_every_verb_answers_with_its_class(mode: Any) -> None:
             page = await client.list_tools_page()
             assert [tool.name for tool in page.tools] == ["echo", "double"]
             assert len((await client.list_tools_page(page.next_cursor)).tools) == 2
+            cut = await raised(client.list_tools(max_pages=2), PaginationError)
+            assert len(cut.items) == 4
 
             assert (await client.list_resources()).resources == []
             assert (await client.list_resources_page()).resources == []
