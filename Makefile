@@ -70,5 +70,5 @@ lock: ## renew requirements/dev.txt
 	mv .build/dev.txt requirements/dev.txt
 
 clean: ## forget what was built and the environment; the peers stay
-	rm -rf $(VENV) .build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis fuzz/findings
 	find . -name __pycache__ -type d -not -path './.peers/*' -prune -exec rm -rf {} +
