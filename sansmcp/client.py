@@ -303,8 +303,14 @@ class ClientEngine(ClientConnection):
         return True
 
     def close(self, *, now: float) -> None:
-        """End the conversation. Open calls fail; harmless when it has ended already."""
+        """End the conversation. Open calls fail; harmless when it has ended already.
+
+        The server is told that nobody waits for them, so that it need not finish its work first.
+        """
         self._tick(now)
+        if not self._closed:
+            for call in self._calls:
+                self._tell_cancelled(call, "the client is closing")
         self._close(None)
 
     # what may be asked ---------------------------------------------------------------------------

@@ -425,3 +425,20 @@ def test_no_secret_in_a_representation() -> None:
     shown = repr([call, *driver.wire, *driver.said])
     assert "s3cret" not in shown
     assert "echo" in shown
+
+
+@pytest.mark.req("K1", "K4")
+def test_an_orderly_end_cancels_what_the_server_works_on() -> None:
+    driver = connected()
+    call = call_tool(driver)
+    request_id = call.request_id
+    driver.engine.close(now=0.0)
+    driver.drain()
+    assert driver.last["method"] == "notifications/cancelled"
+    assert driver.last["params"]["requestId"] == request_id
+    assert isinstance(driver.wire[-1], CloseConnection), "before the end"
+    probing = client()
+    probing.engine.connect(now=0.0)
+    probing.engine.close(now=0.0)
+    probing.drain()
+    assert probing.methods() == ["server/discover"], "the probe is never cancelled"
