@@ -27,8 +27,8 @@ PACKAGE: Final = Path(sansmcp.__file__).parent
 # limits ------------------------------------------------------------------------------------------
 
 
-BYTES: Final = frozenset({"max_message", "max_outgoing", "max_stderr_tail"})
-"""Members of `Limits` that count bytes; the others count things."""
+COUNTS: Final = frozenset({"max_pending_calls"})
+"""Members of `Limits` that count things although their defaults look like sizes."""
 
 SECONDS: Final = frozenset({"window", "delay"})
 """Options that are times although their defaults do not look like it."""
@@ -40,7 +40,7 @@ def shown(name: str, value: object) -> str:
         return {None: "off", True: "yes", False: "no"}[value]
     if isinstance(value, float) or name in SECONDS:
         return f"{value:g} s"
-    if isinstance(value, int) and name in BYTES:
+    if isinstance(value, int) and value >= 8 * limits.KIB and value % limits.KIB == 0 and name not in COUNTS:
         unit, letters = (limits.MIB, "MiB") if value % limits.MIB == 0 else (limits.KIB, "KiB")
         return f"{value // unit} {letters}"
     return f"{value:,}".replace(",", "\u2009")
