@@ -1,0 +1,1 @@
+"""HTTP: what its headers and status codes mean, and its exchanges. Knows MCP's messages, opens no socket."""
