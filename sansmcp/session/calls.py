@@ -59,6 +59,7 @@ class Call:
 
     @property
     def state(self) -> CallState:
+        """Where it stands: see the table `states.CALL`."""
         return self.machine.state
 
     @property
@@ -102,6 +103,7 @@ class IncomingRequest:
 
     @property
     def state(self) -> RequestState:
+        """Where it stands: see the table `states.REQUEST`."""
         return self.machine.state
 
     @property

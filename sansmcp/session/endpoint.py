@@ -351,8 +351,12 @@ class Endpoint(ABC):
                 else:
                     call = self._find_call(message.id)
                     if call is not None:
-                        if message.repaired is not None:
-                            self._tolerate(PeerFault.INVALID_RESPONSE, message.repaired, call)
+                        if message.repaired is not None and not self._tolerate(
+                            PeerFault.INVALID_RESPONSE, message.repaired, call
+                        ):
+                            fault = PeerFault.INVALID_RESPONSE
+                            self._on_invalid_result(call, RemoteProtocolError(fault, message.repaired))
+                            return
                         self._on_error(call, McpError(message.code, message.message, message.data))
 
     def _on_batch(self, value: list[JsonValue]) -> None:

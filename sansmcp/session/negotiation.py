@@ -117,6 +117,7 @@ class Negotiation(Endpoint):
 
     @property
     def state(self) -> ClientState:
+        """Where the connection stands: see the table `states.CLIENT`."""
         return self._machine.state
 
     @property
@@ -143,6 +144,7 @@ class Negotiation(Endpoint):
 
     @property
     def instructions(self) -> str | None:
+        """How the server wants to be used, for a model; None where it said nothing."""
         return self._instructions
 
     @property
@@ -252,8 +254,8 @@ class Negotiation(Endpoint):
     ) -> None:
         match next_step.step:
             case Step.SPEAK_MODERN if next_step.revision is not None:
-                self._read_discovery(raw, next_step.revision)
-                self._decide_modern(next_step.revision)
+                if self._read_discovery(raw, next_step.revision):
+                    self._decide_modern(next_step.revision)
             case Step.PROBE_AGAIN if next_step.revision is not None:
                 self._probe(next_step.revision)
             case Step.INITIALIZE if next_step.revision is not None:
@@ -296,25 +298,34 @@ class Negotiation(Endpoint):
             case _:
                 self._close(error)
 
-    def _read_discovery(self, raw: dict[str, Any], revision: Revision) -> None:
+    def _read_discovery(self, raw: dict[str, Any], revision: Revision) -> bool:
         read = modern.read_discover(raw)
-        for oddity in read[1] if read is not None else ():
-            self._tolerate(PeerFault.INVALID_DISCOVER_RESULT, f"DiscoverResult: {oddity}")
+        odd = read[1] if read is not None else []
         capabilities = raw.get("capabilities")
         self._server_capabilities = capabilities if isinstance(capabilities, dict) else {}
         instructions = raw.get("instructions")
         self._instructions = instructions if isinstance(instructions, str) else None
         meta = raw.get("_meta")
         info = meta.get(modern.META_SERVER_INFO) if isinstance(meta, dict) else None
-        self._server_info = self._read_info(info, revision, PeerFault.INVALID_DISCOVER_RESULT)
+        self._server_info = self._read_info(info, revision, odd)
+        return self._tolerate_all(PeerFault.INVALID_DISCOVER_RESULT, "DiscoverResult", odd)
 
-    def _read_info(self, info: object, revision: Revision, fault: PeerFault) -> Implementation | None:
+    @staticmethod
+    def _read_info(info: object, revision: Revision, odd: list[str]) -> Implementation | None:
         if info is None:
             return None
         typed = lenient(info, Implementation, revision)
         if typed is None:
-            self._tolerate(fault, "serverInfo is not usable and was dropped")
+            odd.append("serverInfo is not usable and was dropped")
         return typed
+
+    def _tolerate_all(self, fault: PeerFault, what: str, odd: list[str]) -> bool:
+        """Tell of each oddity of the server's first answer; in strict mode the first is the end."""
+        for oddity in odd:
+            if not self._tolerate(fault, f"{what}: {oddity}"):
+                self._close(HandshakeFailed(f"{what}: {oddity}"))
+                return False
+        return True
 
     def _initialized(self, raw: dict[str, Any]) -> None:
         """`initialize` was answered with a result."""
@@ -332,13 +343,11 @@ class Negotiation(Endpoint):
             self._close(UnsupportedProtocolVersion(self._asked, handshake.version[:64]))
             return
         self._note("initialize", f"answered version {revision}")
-        for oddity in odd:
-            self._tolerate(PeerFault.INVALID_INITIALIZE_RESULT, f"InitializeResult: {oddity}")
         self._server_capabilities = handshake.capabilities
-        self._server_info = self._read_info(
-            handshake.server_info, revision, PeerFault.INVALID_INITIALIZE_RESULT
-        )
+        self._server_info = self._read_info(handshake.server_info, revision, odd)
         self._instructions = handshake.instructions
+        if not self._tolerate_all(PeerFault.INVALID_INITIALIZE_RESULT, "InitializeResult", odd):
+            return
         self._machine.fire(ClientInput.DECIDE)
         known = self._verdict
         self._verdict = Verdict(Era.LEGACY, revision)
