@@ -66,6 +66,25 @@ class _Entry:
         except (TypeError, ValueError):
             return None
 
+    names: frozenset[str] | None = attrs.field(init=False, repr=False)
+    """Arguments of exactly these names fit; others have to be tried. None where none is sure to fit."""
+
+    @names.default
+    def _read_names(self) -> frozenset[str] | None:
+        if self.signature is None:
+            return None
+        parameters = list(self.signature.parameters.values())
+        if any(p.kind is p.POSITIONAL_ONLY for p in parameters):
+            return None
+        several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        return frozenset(p.name for p in parameters if p.kind not in several and p.name != "ctx")
+
+    is_async: bool = attrs.field(init=False, repr=False)
+
+    @is_async.default
+    def _read_is_async(self) -> bool:
+        return inspect.iscoroutinefunction(self.function)
+
 
 @attrs.define(eq=False)
 class Invocation:
@@ -79,14 +98,11 @@ class Invocation:
     arguments: tuple[Any, ...]
     keywords: dict[str, Any]
     request: IncomingRequest
+    is_async: bool
+    """Whether the handler is a coroutine function: it never blocks, so call it in the loop."""
     _app: App
     _engine: ServerEngine
     _convert: Convert
-
-    @property
-    def is_async(self) -> bool:
-        """Whether the handler is a coroutine function: it never blocks, so call it in the loop."""
-        return inspect.iscoroutinefunction(self.function)
 
     def finish(self, value: Any, *, now: float) -> None:
         """Answer with what the handler returned."""
@@ -361,7 +377,7 @@ class App:
     ) -> Invocation:
         if entry.context:
             keywords = {**keywords, "ctx": context}
-        return Invocation(entry.function, arguments, keywords, request, self, engine, convert)
+        return Invocation(entry.function, arguments, keywords, request, entry.is_async, self, engine, convert)
 
     # slots: one per method -----------------------------------------------------------------------
 
@@ -517,7 +533,7 @@ def _text_param(request: IncomingRequest, key: str) -> str:
 
 def _binding_problem(entry: _Entry, arguments: Mapping[str, Any]) -> str | None:
     """Why the handler cannot be called with these keywords, in words; None when it can."""
-    if entry.signature is None:
+    if entry.signature is None or (entry.names is not None and entry.names == set(arguments)):
         return None
     if entry.context and "ctx" in arguments:
         return "got an unexpected keyword argument 'ctx'"
