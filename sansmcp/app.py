@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 
 import attrs
 
-from .context import Context
+from .context import Answers, Context
 from .errors import ErrorCode, LocalProtocolError, McpError
 from .events import ListKind
 from .limits import SERVER_LIMITS, Limits, Timeouts
@@ -30,7 +30,7 @@ from .results import (
 )
 from .revisions import ALL_REVISIONS, Era, Revision
 from .schema import input_schema_of, takes_context
-from .server import ServerEngine
+from .server import EnvelopeCheck, ServerEngine
 from .session.calls import IncomingRequest
 from .session.pagination import read_cursor, write_page
 from .session.typing import to_wire
@@ -101,7 +101,7 @@ class Invocation:
     is_async: bool
     """Whether the handler is a coroutine function: it never blocks, so call it in the loop."""
     _app: App
-    _engine: ServerEngine
+    _engine: Answers
     _convert: Convert
 
     def finish(self, value: Any, *, now: float) -> None:
@@ -155,7 +155,7 @@ class App:
         self._prompts: dict[str, _Entry] = {}
         self._methods: dict[str, _Entry] = {}
         self._completion: _Entry | None = None
-        self._slots: dict[str, Callable[[ServerEngine, IncomingRequest, Any], Invocation | Any]] = {
+        self._slots: dict[str, Callable[[Answers, IncomingRequest, Any], Invocation | Any]] = {
             "tools/call": self._call_tool,
             "resources/read": self._read_resource,
             "prompts/get": self._get_prompt,
@@ -330,9 +330,14 @@ class App:
         timeouts: Timeouts | None = None,
         codec: JsonCodec | None = None,
         revisions: Sequence[Revision] = ALL_REVISIONS,
+        ids_per_exchange: bool = False,
+        check: EnvelopeCheck | None = None,
         strict: bool = False,
     ) -> ServerEngine:
-        """An engine for one connection, with what is registered now."""
+        """An engine for one connection, with what is registered now.
+
+        The parameters are those of `ServerEngine`.
+        """
         return ServerEngine(
             self.info,
             now=now,
@@ -343,11 +348,21 @@ class App:
             limits=limits,
             timeouts=timeouts,
             codec=codec,
+            ids_per_exchange=ids_per_exchange,
+            check=check,
             strict=strict,
         )
 
+    def input_schema(self, name: str) -> Mapping[str, JsonValue] | None:
+        """The input schema of the tool `name` as it is listed; None when there is no such tool.
+
+        For `HttpServer`, which compares headers with the arguments that the schema wants mirrored.
+        """
+        entry = self._tools.get(name)
+        return None if entry is None else entry.definition.input_schema
+
     def begin(
-        self, engine: ServerEngine, request: IncomingRequest, context: Context, *, now: float
+        self, engine: Answers, request: IncomingRequest, context: Context, *, now: float
     ) -> Invocation | None:
         """Answer `request` at once (None), or say which handler is to be called for it."""
         try:
@@ -367,7 +382,7 @@ class App:
 
     def _invoke(
         self,
-        engine: ServerEngine,
+        engine: Answers,
         request: IncomingRequest,
         context: Context,
         entry: _Entry,
@@ -381,9 +396,7 @@ class App:
 
     # slots: one per method -----------------------------------------------------------------------
 
-    def _call_tool(
-        self, engine: ServerEngine, request: IncomingRequest, context: Context
-    ) -> Invocation | Any:
+    def _call_tool(self, engine: Answers, request: IncomingRequest, context: Context) -> Invocation | Any:
         name = _text_param(request, "name")
         entry = self._tools.get(name)
         if entry is None:
@@ -399,7 +412,7 @@ class App:
             return tool_error(f"{name}: {problem}")
         return self._invoke(engine, request, context, entry, (), arguments, tool_result)
 
-    def _read_resource(self, engine: ServerEngine, request: IncomingRequest, context: Context) -> Invocation:
+    def _read_resource(self, engine: Answers, request: IncomingRequest, context: Context) -> Invocation:
         uri = _text_param(request, "uri")
         entry: _Entry | None = self._resources.get(uri)
         keywords: dict[str, Any] = {}
@@ -426,7 +439,7 @@ class App:
             lambda value, revision: resource_result(value, revision, uri, mime_type),
         )
 
-    def _get_prompt(self, engine: ServerEngine, request: IncomingRequest, context: Context) -> Invocation:
+    def _get_prompt(self, engine: Answers, request: IncomingRequest, context: Context) -> Invocation:
         name = _text_param(request, "name")
         entry = self._prompts.get(name)
         if entry is None:
@@ -450,7 +463,7 @@ class App:
             lambda value, revision: prompt_result(value, revision, text),
         )
 
-    def _complete(self, engine: ServerEngine, request: IncomingRequest, context: Context) -> Invocation:
+    def _complete(self, engine: Answers, request: IncomingRequest, context: Context) -> Invocation:
         entry = self._completion
         if entry is None:
             raise McpError(ErrorCode.METHOD_NOT_FOUND, "nothing is completed here")
@@ -467,14 +480,14 @@ class App:
 
     def _lister(
         self, member: str, table: Mapping[str, _Entry]
-    ) -> Callable[[ServerEngine, IncomingRequest, Any], Any]:
-        def listed(engine: ServerEngine, request: IncomingRequest, context: Context) -> Any:
+    ) -> Callable[[Answers, IncomingRequest, Any], Any]:
+        def listed(engine: Answers, request: IncomingRequest, context: Context) -> Any:
             definitions = [entry.definition for entry in table.values()]
             return self._page(member, definitions, request)
 
         return listed
 
-    def _list_templates(self, engine: ServerEngine, request: IncomingRequest, context: Context) -> Any:
+    def _list_templates(self, engine: Answers, request: IncomingRequest, context: Context) -> Any:
         definitions = [entry.definition for _, entry in self._templates.values()]
         return self._page("resourceTemplates", definitions, request)
 
@@ -489,7 +502,7 @@ class App:
     # failures ------------------------------------------------------------------------------------
 
     def _answer_failure(
-        self, engine: ServerEngine, request: IncomingRequest, error: BaseException, *, now: float
+        self, engine: Answers, request: IncomingRequest, error: BaseException, *, now: float
     ) -> None:
         if isinstance(error, McpError):
             try:

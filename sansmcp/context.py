@@ -3,17 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 
+from .errors import McpError
 from .revisions import Era, Revision
-from .server import ServerEngine
 from .session.calls import IncomingRequest
 from .wire.jsoncodec import JsonValue
 
 Submit = Callable[[Callable[[float], object]], object]
 """Runs a function with the present time where the engine may be touched, then sends what came."""
+
+
+class Answers(Protocol):
+    """Through what requests are answered: a `ServerEngine`, or a transport that holds several."""
+
+    def respond(self, request: IncomingRequest, result: Any, *, now: float) -> bool:
+        """As `ServerEngine.respond`."""
+        ...
+
+    def respond_error(self, request: IncomingRequest, error: McpError, *, now: float) -> bool:
+        """As `ServerEngine.respond_error`."""
+        ...
+
+    def report_progress(
+        self,
+        request: IncomingRequest,
+        progress: float,
+        total: float | None = None,
+        message: str | None = None,
+        *,
+        now: float,
+    ) -> bool:
+        """As `ServerEngine.report_progress`."""
+        ...
+
+    def log(
+        self,
+        level: str,
+        data: JsonValue,
+        *,
+        now: float,
+        request: IncomingRequest | None = None,
+        logger: str | None = None,
+    ) -> bool:
+        """As `ServerEngine.log`."""
+        ...
 
 
 @attrs.define(eq=False)
@@ -25,7 +61,7 @@ class Context:
     """
 
     request: IncomingRequest
-    _engine: ServerEngine
+    _engine: Answers
     _submit: Submit
 
     @property

@@ -54,6 +54,11 @@ class SendRequest(WireEvent):
     data: bytes
     """The same envelope encoded, without a line end."""
 
+    @property
+    def related(self) -> IncomingRequest | None:
+        """The received request on whose stream it belongs; None: connection-wide."""
+        return self.call.related
+
     def __repr__(self) -> str:
         return f"SendRequest({self.message['method']} id={self.message['id']!r})"
 
@@ -175,6 +180,8 @@ class NotificationReceived(Event):
 
     method: str
     params: dict[str, Any] = attrs.field(repr=False)
+    session: Hashable = None
+    """The session it came in, where the transport has several."""
 
 
 @attrs.define(eq=False)
@@ -197,6 +204,8 @@ class Harmless(Enum):
     """Cancelled after it was answered."""
     UNKNOWN_NOTIFICATION = auto()
     AFTER_CLOSE = auto()
+    UNDELIVERABLE = auto()
+    """Ours, and not sent: the client left before, or takes no stream that could carry it."""
 
 
 @attrs.define(eq=False)
@@ -239,6 +248,8 @@ class SessionStarted(Event):
 
     revision: Revision
     peer: Implementation | None
+    session: Hashable = None
+    """Which one, where the transport has several."""
 
 
 @attrs.define(eq=False)
@@ -246,6 +257,8 @@ class SessionEnded(Event):
     """The engine is closed; it comes once. `error` is None after an orderly end."""
 
     error: SansmcpError | None
+    session: Hashable = None
+    """Which one, where the transport has several; None for the transport as a whole."""
 
 
 # to the application: client ----------------------------------------------------------------------

@@ -143,11 +143,13 @@ class ServerEngine(Endpoint):
         self._tick(now)
         self._close(ConnectionEnded(detail))
 
-    def exchange_closed(self, origin: Hashable, *, now: float) -> None:
-        """The client left the exchange `origin`: its open requests are cancelled."""
+    def exchange_closed(
+        self, origin: Hashable, *, now: float, reason: str = "the client closed the exchange"
+    ) -> None:
+        """The exchange `origin` is over: its open requests are cancelled."""
         self._tick(now)
         for request in [r for r in self._requests.values() if r.origin == origin]:
-            self._cancel_request(request, "the client closed the exchange")
+            self._cancel_request(request, reason)
 
     # verbs: answering ----------------------------------------------------------------------------
 
@@ -271,11 +273,16 @@ class ServerEngine(Endpoint):
         now: float,
         timeout: float | None = None,
         progress: bool = False,
+        related: IncomingRequest | None = None,
     ) -> Call:
         """Ask the client of a legacy session. Ends in `ResultReady` or `RequestFailed`.
 
+        `related` is the request of the client for whose sake it is asked: over HTTP, the question
+        goes on that request's stream.
+
         Raises LocalProtocolError in the modern era (where a server sends no requests), for a
-        method that the revision lacks, and for a capability that the client did not declare.
+        method that the revision lacks, for a capability that the client did not declare, and for a
+        `related` request that is not open in this session.
         """
         self._tick(now)
         revision = self._session_revision
@@ -284,6 +291,11 @@ class ServerEngine(Endpoint):
                 f"{method}: only a legacy session can be asked; a modern server answers "
                 "with what it needs instead"
             )
+        if related is not None and (
+            related.era is Era.MODERN
+            or self._requests.get(self._key(related.id, related.origin)) is not related
+        ):
+            raise LocalProtocolError(f"{method}: {related!r} is not open in this session")
         spec = spec_for(method)
         if spec is not None:
             check_params(spec, dict(params or {}), revision, Direction.SERVER_TO_CLIENT)
@@ -295,6 +307,7 @@ class ServerEngine(Endpoint):
             timeout=self.timeouts.request if timeout is None else timeout,
             total_timeout=self.timeouts.total,
             wants_progress=progress,
+            related=related,
         )
         self._send_call(call)
         return call
@@ -317,7 +330,7 @@ class ServerEngine(Endpoint):
         params: dict[str, Any] = {"requestId": call.request_id}
         if reason is not None:
             params["reason"] = reason
-        self._send_notification("notifications/cancelled", params)
+        self._send_notification("notifications/cancelled", params, call.related)
 
     @property
     def _null_error_ids(self) -> bool:  # type: ignore[override]

@@ -50,6 +50,8 @@ class Call:
     cancellable: bool = True
     walk: PageWalk | None = None
     """Set when the call reads a list to its end."""
+    related: IncomingRequest | None = None
+    """Server: the received request for whose sake it is made, and on whose stream it belongs."""
     request_id: RequestId | None = None
     """The JSON-RPC id under which it waits now; None while it is queued or ended."""
     progress_token: RequestId | None = None
