@@ -88,6 +88,26 @@ class PeerFault(Enum):
     EVENT_TOO_LARGE = auto()
     TRUNCATED_EVENT = auto()
 
+    # HTTP/1.1
+    INVALID_HTTP_HEAD = auto()
+    HEAD_TOO_LARGE = auto()
+    NON_ASCII_HEADER = auto()
+    BARE_LINE_FEED = auto()
+    FOLDED_HEADER = auto()
+    """A header field continued on a line of its own, which was abolished."""
+    AMBIGUOUS_LENGTH = auto()
+    """A head from which two readers may see two lengths of the body."""
+    UNSUPPORTED_TRANSFER_CODING = auto()
+    UNSUPPORTED_HTTP_VERSION = auto()
+    BODY_TOO_LARGE = auto()
+    INVALID_CHUNK = auto()
+    TRUNCATED_HTTP = auto()
+    """The connection ended within a head or a body."""
+    UNSOLICITED_DATA = auto()
+    """A server sent what no request asked for."""
+    SENT_TOO_FAR_AHEAD = auto()
+    """A client sent more than is kept for it until its last request is answered."""
+
     # JSON-RPC envelope
     NOT_A_MESSAGE = auto()
     """JSON, but no JSON-RPC message: not an object, or without a ``jsonrpc: "2.0"`` member."""

@@ -25,6 +25,19 @@ class Limits:
     """Largest event of an event stream, all its lines together: it carries one message. Past it:
     the event is dropped and told, the next one works again."""
 
+    max_head: int = 64 * KIB
+    """Largest head of an HTTP message, blank line included; also what the chunk extensions and
+    trailers of one body may take. Servers commonly allow 8 to 80 KiB. Past it: a server answers
+    431, a client fails the exchange, and the connection ends."""
+
+    max_headers: int = 100
+    """Header fields of one HTTP message, each of which costs much more than its bytes. Past it: as
+    with `max_head`."""
+
+    max_body: int | None = 64 * MIB
+    """Largest body of an HTTP message: it carries one message of the protocol. None is no bound.
+    Past it: a server answers 413, a client fails the exchange, and the connection ends."""
+
     max_depth: int = 128
     """Deepest nesting of arrays and objects in one message. Interpreters differ in where they give
     up; 128 is far beyond real schemas and far below any stack. Past it: the message is invalid."""
@@ -63,7 +76,7 @@ class Limits:
 
 
 CLIENT_LIMITS = Limits()
-SERVER_LIMITS = Limits(max_message=16 * MIB)
+SERVER_LIMITS = Limits(max_message=16 * MIB, max_body=4 * MIB)
 
 
 @attrs.frozen(kw_only=True)

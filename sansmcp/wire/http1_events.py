@@ -1,0 +1,97 @@
+"""What a connection that speaks HTTP/1.1 tells of its peer.
+
+Header fields are a dict from lower-case name to value. A field that came more than once has its
+values joined by ``", "``, which for a list means the same, and for a field that must be single is no
+valid value. Names and values are ASCII: others are refused in both directions.
+
+Specification: RFC 9110, sections 5 (fields), 9 (methods) and 15 (status codes).
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import attrs
+
+from ..errors import PeerFault
+
+
+def _without_query(target: str) -> str:
+    path, mark, _ = target.partition("?")
+    return repr(path + ("?…" if mark else ""))
+
+
+@attrs.define(eq=False)
+class RequestHead:
+    """A request begins. Its body follows as `BodyData`, and `BodyEnd` in any case."""
+
+    method: str
+    target: str = attrs.field(repr=_without_query)
+    """As it is in the request line: most often path and query."""
+    headers: dict[str, str] = attrs.field(repr=False)
+    http_version: str
+    """``"1.1"`` or ``"1.0"``."""
+    content_length: int | None
+    """Bytes of the body, 0 if there is none; None if that is not known beforehand."""
+    expects_continue: bool
+    """Whether the client waits for `Http1Server.send_continue` before it sends the body."""
+    close: bool
+    """Whether the client wants this to be the last request of the connection."""
+
+
+@attrs.define(eq=False)
+class ResponseHead:
+    """The response begins. Its body follows as `BodyData`, and `BodyEnd` in any case."""
+
+    status: int
+    headers: dict[str, str] = attrs.field(repr=False)
+    reason: str
+    """The server's words for the status; often empty."""
+    http_version: str
+    """``"1.1"`` or ``"1.0"``."""
+    deviations: tuple[PeerFault, ...] = ()
+    """What had to be read leniently: BARE_LINE_FEED, FOLDED_HEADER. Empty for a correct head."""
+
+
+@attrs.define(eq=False)
+class InformationalHead:
+    """A status 1xx, such as 100 Continue: the response itself is still to come."""
+
+    status: int
+    headers: dict[str, str] = attrs.field(repr=False)
+
+
+@attrs.define(eq=False)
+class BodyData:
+    """Bytes of the body. How they are divided means nothing."""
+
+    data: bytes = attrs.field(repr=False)
+
+
+@attrs.define(eq=False)
+class BodyEnd:
+    """The message is complete."""
+
+
+@attrs.define(eq=False)
+class ConnectionClosed:
+    """The peer sends nothing more. Told once, and after all else."""
+
+
+@attrs.define(eq=False)
+class HttpFault:
+    """The peer broke the protocol; nothing more is read from it."""
+
+    fault: PeerFault
+    detail: str
+    """One line for people, which quotes nothing of the message."""
+    status: int | None = None
+    """The status of the refusal; None on the side of the client."""
+    answered: bool = False
+    """Whether that refusal was queued. Else a response was already begun, or was asked for."""
+
+
+HttpEvent: TypeAlias = (
+    RequestHead | ResponseHead | InformationalHead | BodyData | BodyEnd | ConnectionClosed | HttpFault
+)
+"""What `next_event` of a connection returns."""

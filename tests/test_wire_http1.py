@@ -1,0 +1,638 @@
+"""One meaning of each message however it is cut, refusals that arrive, and nothing smuggled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import h11
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sansmcp.errors import LocalProtocolError, PeerFault
+from sansmcp.limits import CLIENT_LIMITS, SERVER_LIMITS, Limits
+from sansmcp.wire.http1 import (
+    BodyData,
+    BodyEnd,
+    ConnectionClosed,
+    FieldBlock,
+    Http1Client,
+    Http1Server,
+    HttpEvent,
+    HttpFault,
+    InformationalHead,
+    RequestHead,
+    ResponseHead,
+)
+from sansmcp.wire.http1_body import ChunkedBody
+from sansmcp.wire.http1_head import HeadBuffer
+
+from .vectors.http1_messages import (
+    ANSWERED,
+    CHUNKED,
+    CLOSED,
+    GET,
+    GOT,
+    LIMITS,
+    OK,
+    POST,
+    POSTED,
+    REQUESTS,
+    RESPONSES,
+    STREAM,
+    Found,
+    Row,
+    head,
+)
+
+SIZES = pytest.mark.parametrize("size", [1, 2, 3, 7, 64, 1 << 20])
+
+
+def shown(event: HttpEvent) -> Found:
+    match event:
+        case RequestHead():
+            return (event.method, event.target)
+        case ResponseHead():
+            return (event.status, *event.deviations)
+        case InformationalHead():
+            return ("interim", event.status)
+        case BodyData():
+            return ("data", event.data)
+        case BodyEnd():
+            return ("end",)
+        case ConnectionClosed():
+            return CLOSED
+        case HttpFault(status=None):
+            return (event.fault,)
+        case HttpFault():
+            return (event.fault, event.status, event.answered)
+
+
+def joined(found: Iterable[Found]) -> list[Found]:
+    """With neighbouring pieces of a body put together."""
+    merged: list[Found] = []
+    for item in found:
+        if item[0] == "data" and merged and merged[-1][0] == "data":
+            merged[-1] = ("data", merged[-1][1] + item[1])  # type: ignore[operator]
+        else:
+            merged.append(item)
+    return merged
+
+
+def drain(connection: Http1Server | Http1Client) -> list[Found]:
+    found = []
+    while (event := connection.next_event()) is not None:
+        found.append(shown(event))
+    return found
+
+
+def pieces(data: bytes, size: int) -> list[bytes]:
+    return [data[at : at + size] for at in range(0, len(data), size)]
+
+
+def serve(
+    chunks: list[bytes], *, eof: bool = False, limits: Limits = LIMITS
+) -> tuple[list[Found], Http1Server]:
+    """A server that answers each request when it is complete."""
+    server = Http1Server(limits)
+    found: list[Found] = []
+
+    def run() -> None:
+        while (event := server.next_event()) is not None:
+            found.append(shown(event))
+            if isinstance(event, BodyEnd):
+                server.send_response(200, body=b"ok")
+
+    for chunk in chunks:
+        server.receive_data(chunk)
+        run()
+        assert server.stats()["buffered"] <= limits.max_head + len(chunk)
+    if eof:
+        server.receive_eof()
+        run()
+    return joined(found), server
+
+
+def ask(
+    chunks: list[bytes], method: str = "GET", *, eof: bool = False, limits: Limits = LIMITS
+) -> tuple[list[Found], Http1Client]:
+    """A client that made one request."""
+    client = Http1Client(limits)
+    client.send_request(method, "/", [("host", "x")])
+    client.data_to_send()
+    found: list[Found] = []
+    for chunk in chunks:
+        client.receive_data(chunk)
+        found += drain(client)
+        assert client.stats() == {"buffered": client.stats()["buffered"], "outgoing": 0}
+        assert client.stats()["buffered"] <= limits.max_head
+    if eof:
+        client.receive_eof()
+        found += drain(client)
+    return joined(found), client
+
+
+def statuses(data: bytes, method: str = "GET") -> list[int]:
+    """The statuses of the responses in `data`, as h11 reads them."""
+    found = []
+    while data:
+        reader = h11.Connection(h11.CLIENT)
+        reader.send(h11.Request(method=method, target="/", headers=[("host", "x")]))
+        reader.send(h11.EndOfMessage())
+        reader.receive_data(data)
+        while not isinstance(event := reader.next_event(), h11.EndOfMessage):
+            assert isinstance(event, h11.Event), "the response is not complete"
+            if isinstance(event, h11.Response | h11.InformationalResponse):
+                found.append(event.status_code)
+        data = reader.trailing_data[0]
+    return found
+
+
+def rows(table: tuple[Row, ...]) -> list[object]:
+    return [
+        pytest.param(row, id=row.name, marks=[pytest.mark.case(*row.cases)] if row.cases else [])
+        for row in table
+    ]
+
+
+# reading -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("R7", "R11")
+@SIZES
+@pytest.mark.parametrize("row", rows(REQUESTS))
+def test_requests(row: Row, size: int) -> None:
+    found, server = serve(pieces(row.data, size), eof=row.eof)
+    assert found == row.found
+    told = [item for item in row.found if isinstance(item[0], PeerFault)]
+    out = server.data_to_send()
+    assert statuses(out) == [200] * row.found.count(("end",)) + [item[1] for item in told]
+    assert server.should_close == (out.count(b"connection: close") == 1 or row.eof)
+
+
+@pytest.mark.req("R7", "R11")
+@SIZES
+@pytest.mark.parametrize("row", rows(RESPONSES))
+def test_responses(row: Row, size: int) -> None:
+    found, client = ask(pieces(row.data, size), row.method, eof=row.eof)
+    assert found == row.found
+    if any(isinstance(item[0], PeerFault) for item in row.found) or row.eof:
+        assert client.should_close
+        assert not client.reusable
+
+
+@pytest.mark.req("R11")
+@pytest.mark.parametrize("trailing", [b"\r\n", b"\n", b"x", b"\xff\r\n\r\n", GET, OK])
+def test_trailing_bytes_change_nothing_before_them(trailing: bytes) -> None:
+    for row in REQUESTS:
+        if row.eof:
+            continue
+        found, _ = serve([row.data + trailing])
+        assert found[: len(row.found)] == row.found
+        assert found == serve([row.data, trailing])[0] == serve(pieces(row.data + trailing, 1))[0]
+    for row in RESPONSES:
+        if row.eof or row.name == "not-ended":
+            continue
+        found, _ = ask([row.data + trailing], row.method)
+        assert found[: len(row.found)] == row.found
+        assert found == ask(pieces(row.data + trailing, 1), row.method)[0]
+
+
+snippets = st.sampled_from(
+    [row.data for row in REQUESTS + RESPONSES if len(row.data) < 120]
+    + [b"\r\n", b"\n", b"\r", b" ", b":", b"0\r\n\r\n", b"2\r\n{}\r\n", b"x", b"\xe9", GET, POST, OK, STREAM]
+    + [CHUNKED, b"Content-Length: 3\r\n", b"Transfer-Encoding: chunked\r\n", b"Connection: close\r\n"]
+)
+
+
+@pytest.mark.req("R11")
+@settings(max_examples=300, deadline=None)
+@given(st.lists(snippets, max_size=8).map(b"".join), st.lists(st.integers(0, 90), max_size=12), st.booleans())
+def test_any_split_gives_the_same(data: bytes, sizes: list[int], eof: bool) -> None:
+    chunks, at = [], 0
+    for size in sizes:
+        chunks.append(data[at : at + size])
+        at += size
+    chunks.append(data[at:])
+    chunks = [chunk for chunk in chunks if chunk]
+    whole, server = serve([data], eof=eof)
+    out = server.data_to_send()
+    for split in (chunks, pieces(data, 1)):
+        found, server = serve(split, eof=eof)
+        assert found == whole
+        assert server.data_to_send() == out
+        assert ask(split, eof=eof)[0] == ask([data], eof=eof)[0]
+
+
+@pytest.mark.req("R11")
+def test_what_a_head_says() -> None:
+    server = Http1Server()
+    server.receive_data(
+        b"POST /mcp?code=secret HTTP/1.1\r\nHOST: x\r\nX-A: 1\r\nx-a:  2 \r\nX-B:\r\nExpect: 100-Continue\r\n"
+        b"Authorization: Bearer secret\r\nContent-Length: 2\r\n\r\n"
+    )
+    event = server.next_event()
+    assert isinstance(event, RequestHead)
+    assert event.headers == {
+        "host": "x",
+        "x-a": "1, 2",
+        "x-b": "",
+        "expect": "100-Continue",
+        "authorization": "Bearer secret",
+        "content-length": "2",
+    }
+    assert (event.target, event.content_length, event.http_version) == ("/mcp?code=secret", 2, "1.1")
+    assert event.expects_continue
+    assert not event.close
+    assert "secret" not in repr(event)
+    client = Http1Client()
+    client.send_request("GET", "/", {"host": "x"})
+    client.receive_data(b"HTTP/1.1 404 N\xe4\r\nA: b\r\nContent-Length: 0\r\n\r\n")
+    answer = client.next_event()
+    assert isinstance(answer, ResponseHead)
+    assert (answer.status, answer.reason, answer.http_version) == (404, "Nä", "1.1")
+    assert answer.headers == {"a": "b", "content-length": "0"}
+
+
+@pytest.mark.parametrize(
+    "line", [b"secret", b"A: secret\0", b"A : secret", b"Content-Length: secret", b"a\r\n secret"]
+)
+def test_a_fault_quotes_nothing(line: bytes) -> None:
+    server = Http1Server(LIMITS)
+    server.receive_data(head(line))
+    event = server.next_event()
+    assert isinstance(event, HttpFault)
+    assert "secret" not in repr(event)
+
+
+# the server --------------------------------------------------------------------------------------
+
+
+def ending(server: Http1Server) -> tuple[bool, bool]:
+    return server.should_close, server.lingers
+
+
+def received(data: bytes, limits: Limits = LIMITS) -> Http1Server:
+    server = Http1Server(limits)
+    server.receive_data(data)
+    drain(server)
+    return server
+
+
+@pytest.mark.req("R11")
+def test_what_a_server_writes() -> None:
+    server = received(POST)
+    server.send_response(200, {"content-type": "application/json"}, b"{}", fixed=FieldBlock({"a": "b"}))
+    assert server.data_to_send() == (
+        b"HTTP/1.1 200 OK\r\na: b\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}"
+    )
+    server = received(POST)
+    server.start_response(299, [("content-type", "text/event-stream")])
+    assert server.data_to_send() == (
+        b"HTTP/1.1 299 \r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+    )
+    server.send_data(b":\n\n")
+    server.send_data(b"")
+    assert server.data_to_send() == b"3\r\n:\n\n\r\n"
+    server.send_data(b"x" * 16)
+    server.send_end()
+    assert server.data_to_send() == b"10\r\n" + b"x" * 16 + b"\r\n0\r\n\r\n"
+    assert server.idle
+    assert ending(server) == (False, False)
+
+
+@pytest.mark.req("R3")
+def test_responses_without_a_body() -> None:
+    for method, status in (("HEAD", 200), ("GET", 204), ("GET", 304)):
+        for start in (False, True):
+            server = received(b"%s / HTTP/1.1\r\nHost: x\r\n\r\n" % method.encode() + GET)
+            if start:
+                server.start_response(status)
+                server.send_end()
+            else:
+                server.send_response(status, body=b"{}")
+            out = server.data_to_send()
+            assert out.endswith(b"\r\n\r\n")
+            assert (b"content-length" in out, b"chunked" in out) == (
+                (method == "HEAD" and not start, method == "HEAD" and start)
+            )
+            assert drain(server) == GOT
+    server = received(head(line=b"HEAD / HTTP/1.1"))
+    server.start_response(200, length=2)
+    server.send_data(b"{}")
+    server.send_end()
+    assert server.data_to_send().endswith(b"content-length: 2\r\n\r\n")
+
+
+@pytest.mark.req("R11")
+def test_a_client_of_http_1_0_is_sent_no_chunks() -> None:
+    server = received(b"POST / HTTP/1.0\r\nContent-Length: 0\r\n\r\n")
+    server.start_response(200)
+    server.send_data(b"data: x\n\n")
+    server.send_end()
+    assert server.data_to_send() == b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\ndata: x\n\n"
+    assert ending(server) == (True, False)
+
+
+@pytest.mark.req("R11")
+def test_the_next_request_waits_for_the_response() -> None:
+    server = Http1Server(LIMITS)
+    server.receive_data(POST + GET)
+    assert joined(drain(server)) == POSTED
+    server.start_response(200)
+    assert drain(server) == []
+    server.send_data(b"x")
+    for data, wanted in ((b"GET /", True), (b"x" * 300, False)):
+        server.receive_data(data)
+        assert drain(server) == []
+        assert server.wants_data is wanted
+    server.send_end()
+    assert drain(server) == [*GOT]
+    server.send_response(202)
+    assert drain(server) == [(PeerFault.HEAD_TOO_LARGE, 431, True)]
+    assert statuses(server.data_to_send()) == [200, 202, 431]
+
+
+@pytest.mark.req("R11")
+def test_what_is_sent_ahead_has_a_bound_even_if_nobody_heeds_wants_data() -> None:
+    server = received(GET)
+    for _ in range(LIMITS.max_head + 51):
+        assert drain(server) == []
+        server.receive_data(b"x")
+    assert drain(server) == [(PeerFault.SENT_TOO_FAR_AHEAD, 400, False)]
+    for _ in range(1000):
+        server.receive_data(b"x")
+    assert server.stats()["buffered"] == 0
+    server.send_response(200)
+    assert statuses(server.data_to_send()) == [200]
+    assert ending(server)[0]
+
+
+@pytest.mark.req("R11")
+def test_100_continue_is_sent_when_the_body_is_wanted() -> None:
+    waiting = head(b"Content-Length: 2", b"Expect: 100-continue")
+    server = received(waiting)
+    server.send_continue()
+    server.send_continue()
+    assert server.data_to_send() == b"HTTP/1.1 100 Continue\r\n\r\n"
+    server.receive_data(b"{}")
+    assert drain(server) == [("data", b"{}"), ("end",)]
+    server.send_continue()
+    server.send_response(200, body=b"ok")
+    assert ending(server) == (False, False)
+    # A refusal instead: the body may or may not come, so that nothing after it can be told apart.
+    server = received(waiting)
+    server.send_response(401)
+    assert ending(server) == (True, True)
+    for data in (waiting.replace(b"1.1", b"1.0"), head(b"Expect: 100-continue"), GET):
+        server = received(data)
+        server.send_continue()
+        assert server.data_to_send() == b""
+    server = Http1Server()
+    server.receive_data(waiting + b"{")
+    assert isinstance(server.next_event(), RequestHead)
+    server.send_continue()
+    assert server.data_to_send() == b""
+
+
+@pytest.mark.req("R11")
+def test_an_early_response_ends_the_connection_unless_the_request_is_here() -> None:
+    server = Http1Server(LIMITS)
+    server.receive_data(POST[:-1])
+    assert isinstance(server.next_event(), RequestHead)
+    server.send_response(401, body=b"no")
+    assert b"connection: close" in server.data_to_send()
+    assert ending(server) == (True, True)
+    server.receive_data(b"}" + GET)
+    assert joined(drain(server)) == [("data", b"{")]
+    server.receive_eof()
+    assert drain(server) == [CLOSED]
+    assert ending(server) == (True, False)
+
+    for data in (POST, GET):
+        server = Http1Server(LIMITS)
+        server.receive_data(data + GET)
+        assert isinstance(server.next_event(), RequestHead)
+        server.send_response(401)
+        assert b"close" not in server.data_to_send()
+        assert joined(drain(server))[-2:] == GOT
+
+
+@pytest.mark.req("R11")
+def test_a_fault_does_not_touch_the_response_that_was_begun_or_is_being_given() -> None:
+    server = received(CHUNKED)
+    server.start_response(200)
+    server.receive_data(b"x\r\n")
+    assert drain(server) == [(PeerFault.INVALID_CHUNK, 400, False)]
+    assert ending(server) == (False, False)
+    server.send_data(b"still")
+    server.send_end()
+    assert statuses(server.data_to_send()) == [200]
+    assert ending(server)[0]
+
+    server = Http1Server(LIMITS)
+    server.receive_data(CHUNKED + b"x\r\n")
+    assert isinstance(server.next_event(), RequestHead)
+    server.send_response(403)
+    assert drain(server) == [(PeerFault.INVALID_CHUNK, 400, False)]
+    assert statuses(server.data_to_send()) == [403]
+
+
+@pytest.mark.case("H-12")
+def test_the_end_of_input_is_told_while_the_response_is_written() -> None:
+    server = received(POST)
+    server.start_response(200)
+    server.receive_eof()
+    assert drain(server) == [CLOSED]
+    assert drain(server) == []
+    assert ending(server) == (False, False)
+    server.send_end()
+    assert ending(server) == (True, False)
+
+
+@pytest.mark.req("R7")
+def test_the_limits_of_both_sides() -> None:
+    assert (SERVER_LIMITS.max_body, CLIENT_LIMITS.max_body) == (4 << 20, 64 << 20)
+    assert SERVER_LIMITS.max_head == CLIENT_LIMITS.max_head == 64 << 10
+
+
+@pytest.mark.req("R7")
+def test_the_bound_of_one_body_can_be_changed() -> None:
+    client = Http1Client(LIMITS)
+    for bound in (None, 300):
+        client.send_request("GET", "/", [("host", "x")])
+        client.receive_data(STREAM + b"fa\r\n")
+        assert shown(client.next_event() or BodyEnd()) == (200,)
+        client.set_max_body(bound)
+        client.receive_data(b"x" * 250 + b"\r\n0\r\n\r\n")
+        assert joined(drain(client)) == [("data", b"x" * 250), ("end",)]
+    client.send_request("GET", "/", [("host", "x")])
+    client.receive_data(STREAM + b"fa\r\n" + b"x" * 250)
+    assert joined(drain(client)) == [(200,), ("data", b"x" * 50), (PeerFault.BODY_TOO_LARGE,)]
+    with pytest.raises(LocalProtocolError, match="no body"):
+        client.set_max_body(None)
+
+
+# misuse ------------------------------------------------------------------------------------------
+
+BAD_FIELDS = [
+    ("a", "b\r\nc: d"),
+    ("a", "b\nc: d"),
+    ("a", "\r"),
+    ("a", "\0"),
+    ("a", "é"),
+    ("a", "\u20ac"),
+    ("a", " b"),
+    ("a", "b\t"),
+    ("a b", "c"),
+    ("", "c"),
+    ("é", "c"),
+    ("a: b\r\nc", "d"),
+    ("Content-Length", "2"),
+    ("transfer-encoding", "chunked"),
+    ("Connection", "close"),
+]
+
+
+@pytest.mark.req("R11")
+@pytest.mark.parametrize("field", BAD_FIELDS, ids=ascii)
+def test_a_field_that_could_be_read_as_another_is_not_sent(field: tuple[str, str]) -> None:
+    with pytest.raises(LocalProtocolError):
+        FieldBlock([field])
+    client = Http1Client()
+    with pytest.raises(LocalProtocolError):
+        client.send_request("GET", "/", [("host", "x"), field, ("z", "z")])
+    assert client.reusable
+    server = received(POST)
+    with pytest.raises(LocalProtocolError):
+        server.send_response(200, [field])
+    assert client.data_to_send() + server.data_to_send() == b""
+    server.send_response(200)
+    assert statuses(server.data_to_send()) == [200]
+
+
+def test_misuse_changes_nothing() -> None:
+    client = Http1Client()
+    wrong: list[Callable[[], Any]] = [
+        lambda: client.send_request("GET", "/"),
+        lambda: client.send_request("GET", "/", [("host", "x"), ("Host", "y")]),
+        lambda: client.send_request("G T", "/", {"host": "x"}),
+        lambda: client.send_request("GET", "/a b", {"host": "x"}),
+        lambda: client.send_request("GET", "/é", {"host": "x"}),
+        lambda: client.send_request("GET", "", {"host": "x"}),
+        lambda: client.start_request("POST", "/", {"host": "x"}, length=-1),
+        lambda: client.send_data(b"x"),
+    ]
+    server = Http1Server()
+    wrong += [
+        lambda: server.send_response(200),
+        lambda: server.start_response(200),
+        lambda: server.send_data(b"x"),
+        server.send_end,
+    ]
+    for call in wrong:
+        with pytest.raises(LocalProtocolError):
+            call()
+    client.start_request("POST", "/", {"host": "x"}, length=2)
+    for call in (lambda: client.send_request("GET", "/", {"host": "x"}), lambda: client.send_data(b"xxx")):
+        with pytest.raises(LocalProtocolError):
+            call()
+    client.send_data(b"{}")
+    server.receive_data(client.data_to_send())
+    assert joined(drain(server)) == [("POST", "/"), ("data", b"{}"), ("end",)]
+    for status in (100, 199, 600):
+        with pytest.raises(LocalProtocolError):
+            server.send_response(status)
+    with pytest.raises(LocalProtocolError):
+        server.start_response(200, length=-1)
+    server.start_response(200, length=2)
+    for call in (lambda: server.send_data(b"xxx"), server.send_end, lambda: server.send_response(200)):
+        with pytest.raises(LocalProtocolError):
+            call()
+    server.send_data(b"{}")
+    server.send_end()
+    client.receive_data(server.data_to_send())
+    assert joined(drain(client)) == ANSWERED
+    client.receive_eof()
+    client.receive_eof()
+    with pytest.raises(LocalProtocolError, match="end of the connection"):
+        client.receive_data(b"x")
+    assert repr(FieldBlock({"a": "b"})) == "FieldBlock(6 bytes)"
+
+
+# work --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("R7")
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_each_byte_of_a_head_is_searched_a_few_times(size: int) -> None:
+    searched = 0
+
+    class Counting(bytearray):
+        def find(self, sub: Any, start: Any = 0, end: Any = None) -> int:
+            nonlocal searched
+            stop = len(self) if end is None else min(end, len(self))
+            found = super().find(sub, start, stop)
+            searched += (found if found >= 0 else stop) - start
+            return found
+
+    data = b"GET / HTTP/1.1\r\n" + b"a: bcd\r\n" * 5000
+    buffer = HeadBuffer(len(data), of_client=True)
+    buffer._held = Counting()
+    for chunk in pieces(data, size):
+        buffer.feed(chunk, 0)
+    assert searched <= 6 * len(data)
+
+
+@pytest.mark.req("R7")
+@pytest.mark.parametrize("size", [1, 7, 1000, 1 << 20])
+def test_each_byte_of_a_chunked_body_is_looked_at_once(size: int) -> None:
+    looked = 0
+
+    class Counting(bytes):
+        def find(self, sub: Any, start: Any = 0, end: Any = None) -> int:
+            nonlocal looked
+            found = super().find(sub, start)
+            looked += (found if found >= 0 else len(self)) - start
+            return found
+
+        def __getitem__(self, key: Any) -> Any:
+            nonlocal looked
+            part = super().__getitem__(key)
+            looked += len(part)
+            return part
+
+    data = b"5;xx\r\nhello\r\n" * 3000 + b"0\r\n" + b"a: b\r\n" * 2000 + b"\r\n"
+    body = ChunkedBody(30_000)
+    found: list[bytes] = []
+    for chunk in pieces(data, size):
+        assert body.read(Counting(chunk), 0, found) == len(chunk)
+    assert b"".join(found) == b"hello" * 3000
+    assert body.done
+    assert looked <= 2 * len(data)
+
+
+# faults ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        PeerFault.INVALID_HTTP_HEAD,
+        PeerFault.HEAD_TOO_LARGE,
+        PeerFault.NON_ASCII_HEADER,
+        PeerFault.BARE_LINE_FEED,
+        PeerFault.FOLDED_HEADER,
+        PeerFault.AMBIGUOUS_LENGTH,
+        PeerFault.UNSUPPORTED_TRANSFER_CODING,
+        PeerFault.UNSUPPORTED_HTTP_VERSION,
+        PeerFault.BODY_TOO_LARGE,
+        PeerFault.INVALID_CHUNK,
+        PeerFault.TRUNCATED_HTTP,
+    ],
+    ids=lambda fault: fault.name,
+)
+def test_each_fault_is_shown_on_both_sides(fault: PeerFault) -> None:
+    for table in (REQUESTS, RESPONSES):
+        assert any(fault in item for row in table for item in row.found)
