@@ -323,6 +323,10 @@ def test_responses_without_a_body() -> None:
     server.send_data(b"{}")
     server.send_end()
     assert server.data_to_send().endswith(b"content-length: 2\r\n\r\n")
+    server = received(head(line=b"HEAD / HTTP/1.1"))
+    server.start_response(200, length=2)
+    server.send_end()
+    assert server.data_to_send().endswith(b"content-length: 2\r\n\r\n")
 
 
 @pytest.mark.req("R11")
@@ -443,6 +447,7 @@ def test_a_fault_does_not_touch_the_response_that_was_begun_or_is_being_given() 
 def test_the_end_of_input_is_told_while_the_response_is_written() -> None:
     server = received(POST)
     server.start_response(200)
+    server.receive_data(b"\r\n")
     server.receive_eof()
     assert drain(server) == [CLOSED]
     assert drain(server) == []

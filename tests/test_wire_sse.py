@@ -167,6 +167,11 @@ STREAMS = (
         [(PeerFault.EVENT_TOO_LARGE, b"\n".join([b"abc"] * 111)), message()],
     ),
     Stream(
+        "too-large-and-more-data",
+        b"x" * (MAX + 1) + b"\ndata: y\n\n" + EVENT,
+        [(PeerFault.EVENT_TOO_LARGE, b""), message()],
+    ),
+    Stream(
         "too-large-no-data", b"x" * (MAX + 1) + b"\n\n" + EVENT, [(PeerFault.EVENT_TOO_LARGE, b""), message()]
     ),
 )

@@ -168,7 +168,6 @@ class Http1Client(Http1Connection):
             body = SizedBody(int(headers["content-length"]))
         else:
             body = EndlessBody()
-            self._close = True
         self._begin_body(body)
         return response
 
