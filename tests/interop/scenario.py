@@ -284,7 +284,7 @@ def make_app(kind: type[App]) -> App:
 class RichApp(App):
     """Answers every list with definitions in which every member is set."""
 
-    def begin(self, engine: ServerEngine, request: IncomingRequest, context: Context, *, now: float) -> Any:
+    def begin(self, engine: Any, request: IncomingRequest, context: Context, *, now: float) -> Any:
         lists = {
             "tools/list": ListToolsResult([rich.TOOL], meta=rich.META),
             "resources/list": ListResourcesResult([rich.RESOURCE], meta=rich.META),

@@ -125,17 +125,25 @@ async def test_server_that_dies_of_the_probe(timeouts: Timeouts, tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", MODERN_PEERS)
+@pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
 @pytest.mark.req("A14", "A2")
 @pytest.mark.case("V-02")
 @asynchronous
 async def test_modern_server_that_answers_the_probe_late(name: str, tmp_path: Path) -> None:
-    """No server is there after 20 ms: so `initialize` follows, and what comes of that counts."""
-    talk = Talk()
-    async with connected(name, tmp_path, talk, timeouts=Timeouts(probe=0.02)) as client:
+    """It is not there yet when the probe is given up: `initialize` follows, and its answer counts."""
+    needs(name)
+    talk, launch = Talk(), PEERS[name].launch(tmp_path)
+    late = ["sh", "-c", 'sleep 1.2; exec "$@"', "sh", *launch.argv]
+    async with sansmcp_asyncio.connect(
+        Command(late, launch.env, str(launch.cwd)),
+        on_event=talk.on_event,
+        on_wire=talk.on_wire,
+        timeouts=Timeouts(probe=1.0),
+    ) as client:
         refuses = name != "npm-server-2.4.0"
         assert client.era is (Era.MODERN if refuses else Era.LEGACY)
         assert talk.methods()[:2] == [PROBE, OPEN]
-        assert talk.methods().count(PROBE) == 2 if refuses else 1
+        assert talk.methods().count(PROBE) == (2 if refuses else 1)
         assert trail(talk)[0][1].startswith("no answer")
         await check(client, KNOWN[name].good[0])
     assert not talk.faults()
