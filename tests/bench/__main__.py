@@ -17,7 +17,7 @@ from .contenders import Sample, Worker
 from .lines import SCALE, Field, Group, Line, groups
 
 SDK = "mcp-2.3.0"
-COLUMNS = (46, 10, 10, 10, 36, 18, 13)
+COLUMNS = (52, 10, 10, 10, 36, 18, 13)
 HEAD = ("line", "peer", "floor", "ours", "ratio", "target", "")
 
 Row = dict[str, Any]

@@ -93,15 +93,15 @@ def _reading(field: Field, codec: str) -> Iterator[Group]:
     small, large = f"call-result-{codec}", f"list-result-{codec}"
     yield Group(
         _trio(field, f"call-envelope-{codec}", "call-envelope", small),
-        [Line(f"bytes → kind of message ({codec})", "µs")],
+        [Line(f"message → its kind ({codec})", "µs")],
     )
     yield Group(
-        _trio(field, f"call-event-{codec}", "call-envelope", small),
-        [Line(f"bytes → event, SDK: validated ({codec})", "µs", Target("ours/floor", 2.5))],
+        _trio(field, f"call-engine-{codec}", "call-envelope", small),
+        [Line(f"message → event, engine; SDK: validated ({codec})", "µs", Target("ours/floor", 2.5))],
     )
     yield Group(
         _trio(field, f"call-event-{codec}", "call-dispatched", small),
-        [Line(f"bytes → event, SDK: caller woken ({codec})", "µs")],
+        [Line(f"bytes → event, transport; SDK: to caller ({codec})", "µs", Target("ours/floor", 2.5))],
     )
     yield Group(
         _trio(field, f"call-typed-{codec}", "call-typed", small),

@@ -93,6 +93,27 @@ def envelopes(line: bytes, codec: JsonCodec) -> Prepare:
     return timed_loop(make, CHUNK)
 
 
+def engine_answers(line: bytes, codec: JsonCodec) -> Prepare:
+    """One message to the event that ends a call, by the engine alone."""
+    engine = Pair(codec).client
+
+    def make(calls: int) -> Callable[[], object]:
+        made = [engine.call_tool("echo", now=NOW) for _ in range(calls)]
+        for _ in engine.events():
+            pass
+        lines = [messages.with_id(line, call.request_id).rstrip() for call in made]
+
+        def work() -> None:
+            for one in lines:
+                engine.receive_message(one, now=NOW)
+                assert type(engine.next_event()) is ResultReady
+                engine.next_timeout()
+
+        return work
+
+    return timed_loop(make, CHUNK)
+
+
 def answers(line: bytes, method: str, codec: JsonCodec, *, typed: bool) -> Prepare:
     """Bytes to the event that ends a call, one read per line; `typed`: and its result as a class."""
     transport = line_client(codec)
@@ -280,6 +301,7 @@ BENCHES: dict[str, Prepare] = {"engine-memory": engine_memory, "client-memory": 
 for _name, _codec in CODECS.items():
     _call, _list = messages.call_result(), messages.list_result()
     BENCHES[f"call-envelope-{_name}"] = envelopes(_call, _codec())
+    BENCHES[f"call-engine-{_name}"] = engine_answers(_call, _codec())
     BENCHES[f"call-event-{_name}"] = answers(_call, "tools/call", _codec(), typed=False)
     BENCHES[f"call-typed-{_name}"] = answers(_call, "tools/call", _codec(), typed=True)
     BENCHES[f"list-typed-{_name}"] = answers(_list, "tools/list", _codec(), typed=True)
