@@ -186,14 +186,16 @@ class McpError(SansmcpError):
     """A JSON-RPC error: as the peer sent it, or as a handler wants it sent.
 
     `code` is an integer, `message` one line for people, `data` any JSON value or None. Data that
-    came from a peer is kept verbatim.
+    came from a peer is kept verbatim. `http_status` is the status it came with where that was an
+    error of HTTP too, else None.
     """
 
-    def __init__(self, code: int, message: str, data: Any = None) -> None:
+    def __init__(self, code: int, message: str, data: Any = None, *, http_status: int | None = None) -> None:
         super().__init__(message)
         self.code: Final = int(code)
         self.message: Final = message
         self.data: Final = data
+        self.http_status: Final = http_status
 
     def __str__(self) -> str:
         name = known_code(self.code)
@@ -227,6 +229,74 @@ class InvalidResponse(CallFailure):
         super().__init__(message)
         self.fault: Final = cause.fault
         self.__cause__ = cause
+
+
+class HttpFailure(CallFailure):
+    """An HTTP exchange brought no answer: a wrong status or content, or the connection broke.
+
+    `status` is the response's, None when there was none. `fault` names what the server did wrong,
+    None when it did nothing wrong. `excerpt` is the begin of what it sent instead, as text of
+    bounded length. `retryable` tells that the same request may succeed if it is made again, be it
+    that a tool may then run twice; `retry_after` is how long (seconds) the server asks to wait.
+
+    Specification: 2026-07-28, basic/transports/streamable-http.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        fault: PeerFault | None = None,
+        excerpt: str = "",
+        retryable: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status: Final = status
+        self.fault: Final = fault
+        self.excerpt: Final = excerpt
+        self.retryable: Final = retryable
+        self.retry_after: Final = retry_after
+
+
+class AuthorizationRequired(HttpFailure):
+    """The server wants to know who asks (401), or does not let them (403).
+
+    `challenges` are the values of its ``WWW-Authenticate`` headers, verbatim.
+
+    Specification: 2026-07-28, basic/authorization.
+    """
+
+    def __init__(self, message: str, *, status: int, challenges: Sequence[str], excerpt: str = "") -> None:
+        super().__init__(message, status=status, excerpt=excerpt)
+        self.challenges: Final = tuple(challenges)
+
+
+class RedirectRefused(HttpFailure):
+    """The server points elsewhere, and the request does not follow.
+
+    A request goes on with method, body and headers, so only 307 and 308 are followed, and only
+    within the origin. `location` is where it points, without query.
+    """
+
+    def __init__(self, message: str, *, status: int, location: str) -> None:
+        super().__init__(message, status=status)
+        self.location: Final = location
+
+
+class StreamLost(HttpFailure):
+    """An event stream ended or broke before it brought the response, and could not be resumed."""
+
+
+class SessionExpired(HttpFailure):
+    """The server forgot the legacy session in which the request was made.
+
+    A new session is opened; this request was not repeated, because it must not be without leave, or
+    because it was repeated before.
+
+    Specification: 2025-11-25, basic/transports (session management).
+    """
 
 
 class PaginationError(CallFailure):

@@ -206,6 +206,8 @@ class Harmless(Enum):
     AFTER_CLOSE = auto()
     UNDELIVERABLE = auto()
     """Ours, and not sent: the client left before, or takes no stream that could carry it."""
+    OTHER_EVENT = auto()
+    """An event of a stream whose type says that it carries no message: a server's own ping."""
 
 
 @attrs.define(eq=False)
@@ -319,6 +321,40 @@ class ResourceUpdated(Event):
 
 
 @attrs.define(eq=False)
+class ToolExcluded(Event):
+    """A tool was left out of a list, because it cannot be called over HTTP as it is defined."""
+
+    name: str
+    """Empty where the definition has none."""
+    reason: str
+    """One line for people: where in its input schema, and what is wrong."""
+
+
+@attrs.define(eq=False)
+class DeliveryFailed(Event):
+    """The server did not take a notification or a response; nobody will send it again."""
+
+    method: str | None
+    """The notification's method; None for a response."""
+    error: SansmcpError
+
+
+@attrs.define(eq=False)
+class ServerStreamOpened(Event):
+    """A legacy server's own stream is open: it can send requests and notifications at any time."""
+
+
+@attrs.define(eq=False)
+class ServerStreamEnded(Event):
+    """A legacy server's own stream is gone, and will not be asked for again in this session.
+
+    Changes may have been missed, and will not be told. `error` says why.
+    """
+
+    error: SansmcpError
+
+
+@attrs.define(eq=False)
 class PeerGone(Event):
     """The server ended or the connection broke; each open call has failed."""
 
@@ -331,6 +367,7 @@ class PeerGone(Event):
 __all__ = [
     "AbandonRequest",
     "CloseConnection",
+    "DeliveryFailed",
     "DeviationTolerated",
     "EraDecided",
     "Event",
@@ -352,7 +389,10 @@ __all__ = [
     "SendNotification",
     "SendRequest",
     "SendResponse",
+    "ServerStreamEnded",
+    "ServerStreamOpened",
     "SessionEnded",
     "SessionStarted",
+    "ToolExcluded",
     "WireEvent",
 ]
