@@ -323,6 +323,8 @@ ENGINE_INPUTS: Final = (
     "connection_lost",
     "connection_restored",
     "exchange_closed",
+    "exchange_refused",
+    "exchange_failed",
     "handle_timeout",
 )
 

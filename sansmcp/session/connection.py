@@ -12,11 +12,13 @@ from ..errors import (
     ConnectionEnded,
     ConnectTimeout,
     LocalProtocolError,
+    McpError,
     SansmcpError,
 )
 from ..events import AbandonRequest, CloseConnection, PeerGone, Reconnect
 from ..revisions import Era
 from ..states import CallInput, CallState, ClientInput, ClientState
+from ..wire.jsoncodec import JsonCodec
 from ..wire.jsonrpc import RequestId
 from . import legacy
 from .calls import Call
@@ -52,6 +54,11 @@ class ClientConnection(Negotiation):
         self._tick(now)
         if self._closed:
             return
+        if self._refusal is not None and self.state is ClientState.RESTARTING:
+            # The second way failed as well: what went wrong with the first tells more.
+            self._note("HTTP+SSE", detail)
+            self._close(self._refusal)
+            return
         text = detail if returncode is None else f"the server ended with exit code {returncode}"
         if returncode is not None and returncode < 0:
             text = f"the server was ended by signal {-returncode}"
@@ -78,7 +85,9 @@ class ClientConnection(Negotiation):
         self._tick(now)
         if self.state is ClientState.RESTARTING:
             legacy_offer = max(r for r in self._offered if r.era is Era.LEGACY)
-            self._initialize(legacy_offer, "restarted for initialize")
+            over = "restarted for initialize" if self._refusal is None else "over HTTP+SSE"
+            self._refusal = None
+            self._initialize(legacy_offer, over)
         elif self.state is ClientState.DISCONNECTED and self._verdict is not None:
             if self._verdict.era is Era.LEGACY:
                 self._initialize(self._verdict.revision, "the connection is back")
@@ -87,6 +96,76 @@ class ClientConnection(Negotiation):
                 self._flush()
         elif not self._closed:
             raise LocalProtocolError(f"connection_restored: not awaited in state {self.state.name}")
+
+    # inputs of a transport with an exchange per request ------------------------------------------
+
+    @property
+    def codec(self) -> JsonCodec:
+        """How this engine reads and writes JSON, for a transport that has to look into a message."""
+        return self._codec
+
+    def exchange_refused(self, request_id: RequestId, error: McpError, *, now: float) -> None:
+        """The exchange of the request `request_id` brought a JSON-RPC error.
+
+        For errors that belong to the request by the exchange they came in, whatever their own id.
+        Harmless when nobody waits for that request any more.
+        """
+        self._tick(now)
+        call = self._calls.waiting(request_id)
+        if call is not None:
+            self._on_error(call, error)
+
+    def exchange_failed(
+        self, request_id: RequestId, error: SansmcpError, outcome: ProbeOutcome, *, now: float
+    ) -> None:
+        """The exchange of the request `request_id` ended without an answer.
+
+        The call fails with `error`. `outcome` is what it tells of the server's era, for a probe, a
+        handshake, and the first call under a remembered verdict. Harmless when nobody waits for
+        that request any more.
+        """
+        self._tick(now)
+        call = self._calls.waiting(request_id)
+        if call is None:
+            return
+        if call is self._handshake:
+            self._calls.end(call, CallInput.FAIL)
+            if call.method == "initialize":
+                self._handshake_failed(outcome, error)
+            else:
+                self._probe_answered(outcome, error=error)
+        elif self._unconfirmed and outcome.kind is Outcome.HTTP_STATUS and outcome.status in (400, 404, 405):
+            self._unconfirmed = False
+            self._doubt_by(call, error, f"HTTP {outcome.status}")
+        else:
+            self._fail(call, error)
+
+    def session_lost(self, *, now: float) -> None:
+        """The server does not know the legacy session any more: open a new one.
+
+        Calls made meanwhile wait for it. Those that were sent go on waiting for their answers: see
+        `send_again` and `exchange_failed`. Harmless when a session is being opened already.
+        """
+        self._tick(now)
+        if self.state is ClientState.READY and self._verdict is not None:
+            if self._verdict.era is not Era.LEGACY:
+                raise LocalProtocolError("session_lost: a modern server has no sessions")
+            self._machine.fire(ClientInput.LOSE)
+            self._initialize(self._verdict.revision, "the session has expired")
+
+    def send_again(self, call: Call, *, now: float) -> None:
+        """Send what `call` waits for once more, under a new id. Its total timeout goes on.
+
+        Without a session, it leaves when there is one. Harmless when nobody waits for it.
+        """
+        self._tick(now)
+        if call.state is not CallState.SENT:
+            return
+        self._calls.requeue(call)
+        if self.state is ClientState.READY:
+            self._send_call(call)
+        else:
+            self._held.append(call)
 
     def next_timeout(self) -> float | None:
         """The absolute time at which `handle_timeout` wants to be called, or None."""

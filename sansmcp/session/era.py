@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import attrs
 
-from ..errors import ErrorCode, LocalProtocolError
+from ..errors import MODERN_ONLY_CODES, ErrorCode, LocalProtocolError
 from ..revisions import (
     ALL_REVISIONS,
     LEGACY_REVISIONS,
@@ -277,6 +277,8 @@ def classify_handshake(outcome: ProbeOutcome, context: HandshakeContext) -> Step
             modern = outcome.code == ErrorCode.UNSUPPORTED_PROTOCOL_VERSION
             if may_reprobe and (context.remembered or (modern and context.probed is Outcome.SILENCE)):
                 return Step.PROBE_AGAIN
+            if outcome.status in (400, 404, 405) and outcome.code not in MODERN_ONLY_CODES:
+                return Step.TRY_OLD_SSE
         case Outcome.EXITED:
             if context.probed is Outcome.SILENCE and not context.restarted:
                 return Step.RESTART_AND_INITIALIZE

@@ -96,7 +96,7 @@ class Negotiation(Endpoint):
         self._prior = prior
         self._unconfirmed = False
         """Whether a remembered modern verdict still waits for the first answer."""
-        self._doubted: tuple[Call, McpError] | None = None
+        self._doubted: tuple[Call, SansmcpError] | None = None
         """The answer that made us doubt the verdict, kept until the new probe has its own."""
         self._verdict: Verdict | None = None
         self._stamp_for: modern.Stamp | None = None
@@ -106,6 +106,8 @@ class Negotiation(Endpoint):
         self._probed: Outcome | None = None
         self._reprobed = False
         self._restarted = False
+        self._refusal: SansmcpError | None = None
+        """Why the first way to reach the server failed, kept while another one is tried."""
         self._handshake: Call | None = None
         """The probe or `initialize` under way."""
         self._last_probe_id: RequestId | None = None
@@ -119,6 +121,16 @@ class Negotiation(Endpoint):
     def state(self) -> ClientState:
         """Where the connection stands: see the table `states.CLIENT`."""
         return self._machine.state
+
+    @property
+    def mode(self) -> Mode:
+        """What the application asked for."""
+        return self._mode
+
+    @property
+    def transport(self) -> TransportKind:
+        """What kind of transport this engine was made for."""
+        return self._transport
 
     @property
     def verdict(self) -> Verdict | None:
@@ -208,6 +220,9 @@ class Negotiation(Endpoint):
 
     def _initialize(self, revision: Revision, why: str = "") -> None:
         self._machine.fire(ClientInput.INITIALIZE)
+        if self.timeouts.connect is not None and self._timers.reason(_CONNECT) is None:
+            # The first connection has it armed; one that is brought back must end some day too.
+            self._timers.set(_CONNECT, self._now + self.timeouts.connect, _CONNECT)
         if why:
             self._note(f"initialize {revision}", why)
         self._stamp_for = None
@@ -226,8 +241,12 @@ class Negotiation(Endpoint):
         info = to_wire(self._info, revision) if self._send_client_info else None
         return modern.Stamp(revision, info, to_wire(self._own_capabilities, revision))
 
-    def _probe_answered(self, outcome: ProbeOutcome, raw: dict[str, Any] | None = None) -> None:
-        probing = self._handshake
+    def _probe_answered(
+        self,
+        outcome: ProbeOutcome,
+        raw: dict[str, Any] | None = None,
+        error: SansmcpError | None = None,
+    ) -> None:
         self._handshake = None
         self._probed = outcome.kind
         context = ProbeContext(
@@ -247,10 +266,10 @@ class Negotiation(Endpoint):
             self._told_versions = tuple(outcome.versions)
         next_step = classify_probe(outcome, context)
         self._note("server/discover", next_step.reason)
-        self._take_step(next_step, outcome, probing, raw or {})
+        self._take_step(next_step, outcome, raw or {}, error)
 
     def _take_step(
-        self, next_step: NextStep, outcome: ProbeOutcome, probing: Call | None, raw: dict[str, Any]
+        self, next_step: NextStep, outcome: ProbeOutcome, raw: dict[str, Any], error: SansmcpError | None
     ) -> None:
         match next_step.step:
             case Step.SPEAK_MODERN if next_step.revision is not None:
@@ -264,11 +283,13 @@ class Negotiation(Endpoint):
                 self._restart(next_step.reason)
             case Step.NO_COMMON_VERSION:
                 ours = [r.value for r in reversed(self._offered)]
-                self._close(NoCommonVersion(ours, self._told_versions))
+                failure = NoCommonVersion(ours, self._told_versions)
+                failure.__cause__ = error
+                self._close(failure)
             case Step.SURFACE:
-                self._close(McpError(outcome.code, outcome.detail, outcome.data))
+                self._close(error or McpError(outcome.code, outcome.detail, outcome.data))
             case _:
-                self._close(HandshakeFailed(f"server/discover: {next_step.reason}"))
+                self._close(error or HandshakeFailed(f"server/discover: {next_step.reason}"))
 
     def _restart(self, reason: str) -> None:
         self._machine.fire(ClientInput.RESTART)
@@ -295,6 +316,9 @@ class Negotiation(Endpoint):
                 self._probe(self._offered[-1])
             case Step.RESTART_AND_INITIALIZE:
                 self._restart("the peer ended on initialize after a silent probe")
+            case Step.TRY_OLD_SSE if self._verdict is None and not self._restarted:
+                self._refusal = error
+                self._restart("initialize was refused: trying HTTP+SSE")
             case _:
                 self._close(error)
 
@@ -390,10 +414,14 @@ class Negotiation(Endpoint):
             return False
         if error.code in (ErrorCode.HEADER_MISMATCH, ErrorCode.MISSING_CLIENT_CAPABILITY):
             return False
+        self._doubt_by(call, error, f"error {error.code}")
+        return True
+
+    def _doubt_by(self, call: Call, error: SansmcpError, why: str) -> None:
+        """Ask anew who the server is; `error` is the answer to `call` if it is modern after all."""
         self._calls.requeue(call)
         self._doubted = (call, error)
-        self._doubt(f"error {error.code}")
-        return True
+        self._doubt(why)
 
     def _doubt(self, why: str) -> None:
         self._forget_verdict(why)
@@ -413,7 +441,7 @@ class Negotiation(Endpoint):
             return
         call, error = self._doubted
         self._doubted = None
-        version_error = error.code == ErrorCode.UNSUPPORTED_PROTOCOL_VERSION
+        version_error = isinstance(error, McpError) and error.code == ErrorCode.UNSUPPORTED_PROTOCOL_VERSION
         if call.done:
             return
         if self._verdict is not None and self._verdict.era is Era.MODERN and not version_error:
@@ -450,11 +478,17 @@ class Negotiation(Endpoint):
     def _on_error(self, call: Call, error: McpError) -> None:
         if call is self._handshake:
             self._calls.end(call, CallInput.FAIL)
-            outcome = ProbeOutcome(kind=Outcome.ERROR, code=error.code, data=error.data, detail=error.message)
+            outcome = ProbeOutcome(
+                kind=Outcome.ERROR,
+                code=error.code,
+                data=error.data,
+                status=error.http_status or 0,
+                detail=error.message,
+            )
             if call.method == "initialize":
                 self._handshake_failed(outcome, self._refused(error))
             else:
-                self._probe_answered(outcome)
+                self._probe_answered(outcome, error=error)
             return
         if self._unconfirmed and self._confirm_or_doubt(call, None, error):
             return
