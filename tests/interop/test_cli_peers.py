@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -39,7 +40,8 @@ class Run:
         done = subprocess.run(
             [sys.executable, "-m", "sansmcp_cli", command, *options, *words, "--", *(server or launch.argv)],
             cwd=scratch,
-            env=environment(),
+            # it has to find the package where this process found it
+            env=environment({name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             encoding="utf-8",
