@@ -108,6 +108,22 @@ class PeerFault(Enum):
     SENT_TOO_FAR_AHEAD = auto()
     """A client sent more than is kept for it until its last request is answered."""
 
+    # HTTP exchanges
+    FOREIGN_HOST = auto()
+    """A request for another host than is served here, or for none."""
+    FOREIGN_ORIGIN = auto()
+    """A request of a page from elsewhere."""
+    WRONG_ENDPOINT = auto()
+    """A path, or a method of HTTP, that is not served."""
+    WRONG_MEDIA_TYPE = auto()
+    """A body that is not said to be JSON, or a client that does not take what it has to."""
+    MISSING_HEADER = auto()
+    """A header that the revision requires is not there."""
+    UNKNOWN_SESSION = auto()
+    """A session that has ended, or never was."""
+    UNKNOWN_EVENT_ID = auto()
+    """`Last-Event-ID` names nothing that can be resumed."""
+
     # JSON-RPC envelope
     NOT_A_MESSAGE = auto()
     """JSON, but no JSON-RPC message: not an object, or without a ``jsonrpc: "2.0"`` member."""

@@ -1,0 +1,633 @@
+"""The server of Streamable HTTP, at exchange level: HTTP requests in, responses out, no bytes.
+
+Modern requests are independent of each other and share one engine; a client of an older revision has
+a session with an engine of its own (`legacy`). Of each POST the body decides which of the two it is,
+and where the body does not say, the version header does. An answer is one JSON object, unless
+something has to be said before it or it takes long: then it is an event stream (`responses`).
+
+After every input or verb: drain `next_op`, then `next_event`, then re-arm for `next_timeout`.
+
+What a client does, and what comes of it:
+
+==============================================  ================================================
+a foreign page, a foreign host                  403, 421
+another path; another HTTP method               404; 405
+a body that is not said to be JSON; too large   415; 413
+it takes neither JSON nor event streams         406
+a body that is no JSON                          400, -32700
+a message that is none; a batch, except in a    400, -32600
+session of 2025-03-26
+headers that contradict the body                400, -32020
+modern: a request; a notification; a response   its answer; 202; 400
+modern: the client leaves                       its request is cancelled
+a session that is not; no session               404 without JSON-RPC; 400
+another version than the session speaks         400
+legacy: a request; a notification, a response   its answer; 202
+legacy: the client leaves                       nothing, until it comes back or the session ends
+==============================================  ================================================
+
+Specification: 2026-07-28, basic/transports/streamable-http; 2025-11-25, basic/transports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from ..clock import Deadlines
+from ..errors import ErrorCode, LocalProtocolError, McpError, PeerFault
+from ..events import (
+    CloseConnection,
+    Event,
+    Harmless,
+    LimitHit,
+    ListKind,
+    MessageIgnored,
+    SendNotification,
+    SendResponse,
+)
+from ..limits import SERVER_LIMITS, Limits
+from ..revisions import ALL_REVISIONS, Era, Revision, known_revision
+from ..server import EnvelopeCheck, ServerEngine
+from ..session import modern
+from ..session.calls import Call, IncomingRequest
+from ..types.methods import Kind, spec_for
+from ..wire import jsonrpc
+from ..wire.jsoncodec import JsonCodec, JsonError, JsonValue, default_codec
+from ..wire.sse import encode_event
+from .exchange import EVENT_STREAM, JSON, ExchangeId, HttpRequest, ServerExchangeOp, media_type
+from .guard import DEFAULT_POLICY, GuardPolicy, check_host_origin
+from .headers import Annotations, read_annotations, validate_projection
+from .legacy import SESSION_ID, VERSION, Sessions
+from .legacy_session import Session, SessionPolicy
+from .responses import Exchange, Phase, Responses, earliest
+from .status import status_for_error
+
+InputSchema = Callable[[str], Mapping[str, Any] | None]
+"""Gives the input schema of a tool by its name; `App.input_schema` is one."""
+
+_MAX_READ_SCHEMAS: Final = 1024
+"""Tools whose annotations are remembered. Past it: all are read anew."""
+
+
+class EngineFactory(Protocol):
+    """Makes an engine; `App.engine` is one."""
+
+    def __call__(
+        self,
+        *,
+        now: float,
+        limits: Limits,
+        codec: JsonCodec,
+        revisions: Sequence[Revision],
+        ids_per_exchange: bool,
+        check: EnvelopeCheck | None,
+        strict: bool,
+    ) -> ServerEngine:
+        """The parameters are those of `ServerEngine`."""
+        ...
+
+
+class HttpServer:
+    """A server for any number of clients, over whatever carries HTTP.
+
+    Requests are answered through the methods that `ServerEngine` has as well: `respond`,
+    `respond_error`, `report_progress`, `log`. The `origin` of a request is its `Exchange`, with the
+    header fields.
+
+    `make_engine` makes the engines; it is `App.engine` for an `App`, and then `input_schema` is
+    `App.input_schema`, without which no ``Mcp-Param-`` headers are compared. `entropy` gives random
+    bytes, for the ids of sessions. `path` is where the endpoint is, None for everywhere. `policy` says
+    which hosts and pages are served: by default those of this machine. `revisions` are served, the
+    older ones among them only with `legacy`; `sessions` bounds their sessions. `keep_alive` is the
+    silence in seconds after which a client is sent a comment, None for never. `response_timeout` is
+    how long (seconds) a modern request may take before it is answered 504 and cancelled, None for
+    ever. `max_exchanges` responses may be open at once; past it requests are answered 503, and that
+    is told. `strict` turns tolerances into faults.
+
+    Raises LocalProtocolError for times that are not positive.
+    """
+
+    def __init__(
+        self,
+        make_engine: EngineFactory,
+        *,
+        now: float,
+        entropy: Callable[[int], bytes],
+        path: str | None = "/mcp",
+        policy: GuardPolicy = DEFAULT_POLICY,
+        limits: Limits = SERVER_LIMITS,
+        sessions: SessionPolicy | None = None,
+        codec: JsonCodec | None = None,
+        revisions: Sequence[Revision] = ALL_REVISIONS,
+        keep_alive: float | None = 15.0,
+        response_timeout: float | None = None,
+        max_exchanges: int = 16_384,
+        legacy: bool = True,
+        input_schema: InputSchema | None = None,
+        strict: bool = False,
+    ) -> None:
+        if response_timeout is not None and response_timeout <= 0:
+            raise LocalProtocolError(f"response_timeout is a number of seconds, not {response_timeout}")
+        served = [r for r in revisions if legacy or r.era is Era.MODERN]
+        self.limits: Final = limits
+        self.strict: Final = strict
+        self._path = path
+        self._policy = policy
+        self._codec = codec or default_codec(max_depth=limits.max_depth, reject_duplicate_keys=strict)
+        self._response_timeout = response_timeout
+        self._input_schema = input_schema
+        self._read_schemas: dict[str, tuple[object, Annotations]] = {}
+        self._out = Responses(now=now, keep_alive=keep_alive, max_exchanges=max_exchanges, strict=strict)
+        self._late: Deadlines[Exchange] = Deadlines()
+        self._closed = False
+
+        def engine(now: float, check: EnvelopeCheck | None = None) -> ServerEngine:
+            return make_engine(
+                now=now,
+                limits=limits,
+                codec=self._codec,
+                revisions=served,
+                ids_per_exchange=check is not None,
+                check=check,
+                strict=strict,
+            )
+
+        self._modern = engine(now, self._check_headers)
+        self._sessions: Sessions | None = None
+        if any(r.era is Era.LEGACY for r in served):
+            self._sessions = Sessions(
+                engine,
+                self._out,
+                policy=sessions or SessionPolicy(),
+                entropy=entropy,
+                codec=self._codec,
+                max_batch=limits.max_batch,
+            )
+
+    # pulls ---------------------------------------------------------------------------------------
+
+    def next_op(self) -> ServerExchangeOp | None:
+        """The next thing to do, or None."""
+        ops = self._out.ops
+        return ops.popleft() if ops else None
+
+    def next_event(self) -> Event | None:
+        """The next event for the application, or None."""
+        events = self._out.events
+        return events.popleft() if events else None
+
+    def next_timeout(self) -> float | None:
+        """The absolute time at which `handle_timeout` wants to be called, or None."""
+        when = earliest(self._out.next_timeout(), self._late.next())
+        return when if self._sessions is None else earliest(when, self._sessions.next_timeout())
+
+    @property
+    def wants_data(self) -> bool:
+        """False while events pile up: then stop reading requests until they are read."""
+        return len(self._out.events) < self.limits.max_buffered_events
+
+    @property
+    def sessions(self) -> tuple[Session, ...]:
+        """The legacy sessions that are open."""
+        return () if self._sessions is None else tuple(self._sessions)
+
+    def stats(self) -> dict[str, int]:
+        """Sizes of all tables and queues, by name."""
+        return {
+            **self._out.stats(),
+            "open_requests": self._modern.stats()["open_requests"],
+            "response_timers": len(self._late),
+            "read_schemas": len(self._read_schemas),
+            **({} if self._sessions is None else self._sessions.stats()),
+        }
+
+    # inputs --------------------------------------------------------------------------------------
+
+    def request_received(self, exchange: ExchangeId, request: HttpRequest, now: float) -> None:
+        """A request came, whole. Never raises for what the client did.
+
+        Raises LocalProtocolError if `exchange` names one that is open.
+        """
+        out = self._tick(now)
+        if exchange in out:
+            raise LocalProtocolError(f"exchange {exchange} is open already")
+        record = Exchange.of(exchange, request)
+        refusal = check_host_origin(request.headers, self._policy, http_version=request.http_version)
+        if refusal is not None:
+            fault = PeerFault.FOREIGN_ORIGIN if refusal.status == 403 else PeerFault.FOREIGN_HOST
+            out.refuse(record, refusal.status, fault, refusal.reason)
+        elif self._path is not None and _path_of(request.target) != self._path:
+            out.refuse(record, 404, PeerFault.WRONG_ENDPOINT, "there is nothing here")
+        elif self._closed:
+            out.plain(record, 503, "the server ends")
+        elif request.method == "POST":
+            self._on_post(record, request.body)
+        elif self._sessions is None or _is_modern_version(record.fields.get(VERSION)):
+            self._refuse_method(record, "POST")
+        elif request.method == "GET":
+            self._sessions.on_get(record)
+        elif request.method == "DELETE":
+            self._sessions.on_delete(record)
+        else:
+            self._refuse_method(record, "GET, POST, DELETE")
+
+    def exchange_closed(self, exchange: ExchangeId, now: float) -> None:
+        """The client went away before its response was complete. Harmless for an unknown exchange.
+
+        That cancels a modern request. It does not cancel a legacy one: what is still said is kept for
+        a client that comes back for it.
+        """
+        record = self._tick(now).leave(exchange)
+        if record is None:
+            return
+        self._late.clear(record)
+        if record.session is None:
+            self._modern.exchange_closed(record, now=self._out.now)
+            self._pump()
+        elif self._sessions is not None:
+            self._sessions.exchange_closed(record)
+
+    def handle_timeout(self, now: float) -> None:
+        """Let every deadline that has passed take effect. Harmless at any time."""
+        out = self._tick(now)
+        for exchange, _ in list(self._late.expired(out.now)):
+            self._on_late(exchange)
+        if self._sessions is not None:
+            self._sessions.handle_timeout()
+        for exchange in out.silent():
+            if exchange.phase is Phase.WAITING:
+                self._begin_stream(exchange)
+            out.comment(exchange)
+
+    # verbs: as those of an engine ----------------------------------------------------------------
+
+    def respond(self, request: IncomingRequest, result: Any, *, now: float) -> bool:
+        """Answer a request with a result. As `ServerEngine.respond`."""
+        engine, session = self._engine_of(request, now)
+        sent = engine.respond(request, result, now=self._out.now)
+        self._pump(session)
+        return sent
+
+    def respond_error(self, request: IncomingRequest, error: McpError, *, now: float) -> bool:
+        """Refuse a request. As `ServerEngine.respond_error`."""
+        engine, session = self._engine_of(request, now)
+        sent = engine.respond_error(request, error, now=self._out.now)
+        self._pump(session)
+        return sent
+
+    def report_progress(
+        self,
+        request: IncomingRequest,
+        progress: float,
+        total: float | None = None,
+        message: str | None = None,
+        *,
+        now: float,
+    ) -> bool:
+        """Tell how far a request is. As `ServerEngine.report_progress`.
+
+        A client that takes no event streams cannot be told; that is an event (UNDELIVERABLE).
+        """
+        engine, session = self._engine_of(request, now)
+        sent = engine.report_progress(request, progress, total, message, now=self._out.now)
+        self._pump(session)
+        return sent
+
+    def log(
+        self,
+        level: str,
+        data: JsonValue,
+        *,
+        now: float,
+        request: IncomingRequest | None = None,
+        logger: str | None = None,
+    ) -> bool:
+        """Log to the client that made `request`, or to every legacy session. As `ServerEngine.log`."""
+        if request is not None:
+            engine, session = self._engine_of(request, now)
+            sent = engine.log(level, data, now=self._out.now, request=request, logger=logger)
+            self._pump(session)
+            return sent
+        now = self._tick(now).now
+        told = self._modern.log(level, data, now=now, logger=logger)
+        for session in self.sessions:
+            told |= session.engine.log(level, data, now=now, logger=logger)
+            self._pump(session)
+        return told
+
+    def notify_changed(self, kind: ListKind, *, now: float) -> bool:
+        """Tell every legacy session that a list changed. True when any was told, or will be.
+
+        A session that listens to nobody hears of it when it does.
+        """
+        now = self._tick(now).now
+        told = False
+        for session in self.sessions:
+            told |= session.engine.notify_changed(kind, now=now)
+            self._pump(session)
+        return told
+
+    def close(self, now: float) -> None:
+        """End every session and every response. Harmless when it has ended already."""
+        out = self._tick(now)
+        if self._closed:
+            return
+        self._closed = True
+        if self._sessions is not None:
+            self._sessions.close()
+        self._modern.close(now=out.now)
+        self._pump()
+        self._late.clear_all()
+        for exchange in out:
+            if exchange.phase is Phase.STREAMING:
+                out.end(exchange)
+            else:
+                out.plain(exchange, 503, "the server ends")
+
+    # verbs: legacy sessions ----------------------------------------------------------------------
+
+    def session_of(self, request: IncomingRequest) -> Session | None:
+        """The legacy session that a request came in; None for a modern one."""
+        origin = request.origin
+        return origin.session if isinstance(origin, Exchange) else None
+
+    def request(
+        self,
+        method: str,
+        params: Mapping[str, JsonValue] | None = None,
+        *,
+        now: float,
+        related: IncomingRequest | None = None,
+        session: Session | None = None,
+        timeout: float | None = None,
+        progress: bool = False,
+    ) -> Call:
+        """Ask a legacy client. As `ServerEngine.request`.
+
+        With `related`, a request of that client, it is asked on the stream of that request; with
+        `session` alone on the stream that its GET opened, or will. Also raises LocalProtocolError if
+        neither is given, or if the client cannot be asked on that stream since it left or takes no
+        event streams.
+        """
+        self._tick(now)
+        if session is None and related is not None:
+            session = self.session_of(related)
+        if session is None or self._sessions is None:
+            raise LocalProtocolError(f"{method}: only the client of a legacy session can be asked")
+        return self._sessions.request(
+            session, method, params, related=related, timeout=timeout, progress=progress
+        )
+
+    def cancel(self, call: Call, *, now: float, reason: str | None = None) -> None:
+        """End a call that `request` made, and tell the client. As `ServerEngine.cancel`."""
+        self._tick(now)
+        if self._sessions is None:
+            raise LocalProtocolError(f"{call!r} is not a call of this server")
+        self._sessions.cancel(call, reason)
+
+    def hang_up(self, request: IncomingRequest, *, now: float) -> bool:
+        """End the connection of a request that takes long, and let its client come back for the rest.
+
+        False, with nothing done, where that is not possible: modern clients and those older than
+        2025-11-25 would not come back, and some take no event stream.
+
+        Specification: 2025-11-25, basic/transports (sending messages to the server, item 6).
+        """
+        self._tick(now)
+        return self._sessions is not None and self._sessions.hang_up(request)
+
+    # requests of HTTP ----------------------------------------------------------------------------
+
+    def _tick(self, now: float) -> Responses:
+        out = self._out
+        out.now = max(out.now, now)
+        return out
+
+    def _refuse_method(self, exchange: Exchange, allowed: str) -> None:
+        text = f"allowed is {allowed}"
+        self._out.refuse(exchange, 405, PeerFault.WRONG_ENDPOINT, text, (("allow", allowed),))
+
+    def _on_post(self, exchange: Exchange, body: bytes) -> None:
+        out, fields, bound = self._out, exchange.fields, self.limits.max_body
+        if media_type(fields.get("content-type")) != JSON:
+            out.refuse(exchange, 415, PeerFault.WRONG_MEDIA_TYPE, f"the content-type must be {JSON}")
+            return
+        if bound is not None and len(body) > bound:
+            out.plain(exchange, 413, "the body is too large")
+            out.events.append(LimitHit("max_body", f"a body of {len(body)} bytes was answered 413"))
+            return
+        if not (exchange.takes_json and exchange.takes_stream):
+            text = f"Accept must allow {JSON} and {EVENT_STREAM}"
+            neither = not (exchange.takes_json or exchange.takes_stream)
+            if neither or not out.tolerated(PeerFault.WRONG_MEDIA_TYPE, text):
+                out.refuse(exchange, 406, PeerFault.WRONG_MEDIA_TYPE, text)
+                return
+        try:
+            value = self._codec.loads(body)
+        except JsonError as error:
+            self._refuse(
+                exchange, None, McpError(ErrorCode.PARSE_ERROR, f"not readable: {error}"), error.fault
+            )
+            return
+        if self._sessions is None or _is_modern(value, fields):
+            self._on_modern(exchange, value)
+        else:
+            self._sessions.on_post(exchange, value)
+
+    def _on_modern(self, exchange: Exchange, value: JsonValue) -> None:
+        members = jsonrpc.split_batch(value, False, 0)
+        message = members if isinstance(members, jsonrpc.InvalidMessage) else jsonrpc.classify(value)
+        match message:
+            case jsonrpc.Request():
+                self._on_request(exchange, message)
+            case jsonrpc.Notification():
+                self._on_notification(exchange, message)
+            case jsonrpc.InvalidMessage():
+                self._on_invalid(exchange, message)
+            case _:
+                text = "no request was sent that this could answer"
+                self._out.refuse(exchange, 400, PeerFault.UNKNOWN_RESPONSE_ID, text)
+
+    def _on_request(self, exchange: Exchange, message: jsonrpc.Request) -> None:
+        params, out = message.params, self._out
+        exchange.request_id = message.id
+        if not modern.is_modern(params) and message.method != "initialize":
+            # The engine would take it for the first word of a legacy client.
+            key = modern.META_VERSION if isinstance(params.get("_meta"), dict) else "_meta"
+            self._refuse(exchange, message.id, modern.missing_meta(key), PeerFault.MISSING_META)
+            return
+        if not out.has_room(exchange):
+            return
+        out.hold(exchange)
+        if self._response_timeout is not None:
+            self._late.set(exchange, out.now + self._response_timeout, "response_timeout")
+        self._modern.receive_message(message.raw, now=out.now, origin=exchange)
+        self._pump()
+
+    def _on_notification(self, exchange: Exchange, message: jsonrpc.Notification) -> None:
+        out = self._out
+        fault = validate_projection(exchange.headers, message.raw)
+        if fault is not None:
+            self._refuse(exchange, None, fault.to_error(), PeerFault.HEADER_MISMATCH)
+            return
+        self._modern.receive_message(message.raw, now=out.now, origin=exchange)
+        self._pump()
+        spec = spec_for(message.method)
+        if spec is not None and spec.kind is Kind.REQUEST:
+            out.plain(exchange, 400, "a request without an id is not carried out")
+        else:
+            out.empty(exchange, 202)
+
+    def _on_invalid(self, exchange: Exchange, message: jsonrpc.InvalidMessage) -> None:
+        if message.hint is None:
+            self._out.refuse(exchange, 400, message.fault, f"no valid message: {message.detail}")
+        else:
+            self._refuse(exchange, message.id, McpError(message.hint, message.detail), message.fault)
+
+    def _refuse(self, exchange: Exchange, request_id: Any, error: McpError, fault: PeerFault) -> None:
+        """Answer with an error what no engine has seen."""
+        body = jsonrpc.error_response(
+            request_id,
+            error.code,
+            error.message,
+            jsonrpc.ABSENT if error.data is None else error.data,
+            null_id=self._sessions is not None and SESSION_ID in exchange.fields,
+        )
+        status = status_for_error(error.code, Era.MODERN)
+        self._out.json(exchange, status, self._codec.dumps(body))
+        self._out.ignored(fault, f"{exchange.method} was answered {status}: {error.message}")
+
+    def _check_headers(self, origin: Hashable, message: Mapping[str, Any]) -> McpError | None:
+        """The second rung of the ladder, for the engine of all modern requests."""
+        if not isinstance(origin, Exchange):
+            return None
+        schema = None
+        if self._input_schema is not None and message.get("method") == "tools/call":
+            params = message.get("params")
+            name = params.get("name") if isinstance(params, dict) else None
+            schema = self._annotations(name) if isinstance(name, str) else None
+        fault = validate_projection(origin.headers, message, schema)
+        return None if fault is None else fault.to_error()
+
+    def _annotations(self, name: str) -> Annotations | None:
+        """What the tool `name` wants mirrored, read once for as long as its schema is the same."""
+        schema = self._input_schema(name) if self._input_schema is not None else None
+        if schema is None:
+            return None
+        known = self._read_schemas.get(name)
+        if known is not None and known[0] is schema:
+            return known[1]
+        read = read_annotations(schema)
+        # Clients leave out a tool with a faulty annotation, so nobody mirrors anything for it.
+        annotations = read if isinstance(read, Annotations) else Annotations()
+        if len(self._read_schemas) >= _MAX_READ_SCHEMAS:
+            self._read_schemas.clear()
+        self._read_schemas[name] = (schema, annotations)
+        return annotations
+
+    # what the engines say ------------------------------------------------------------------------
+
+    def _engine_of(self, request: IncomingRequest, now: float) -> tuple[ServerEngine, Session | None]:
+        self._tick(now)
+        origin = request.origin
+        if not isinstance(origin, Exchange):
+            raise LocalProtocolError(f"{request!r} came in no exchange of this server")
+        session = origin.session
+        return (self._modern if session is None else session.engine), session
+
+    def _pump(self, session: Session | None = None) -> None:
+        """Carry out what an engine wants sent; pass the rest on."""
+        if session is not None and self._sessions is not None:
+            self._sessions.pump(session)
+            return
+        engine, events = self._modern, self._out.events
+        while (event := engine.next_event()) is not None:
+            match event:
+                case SendResponse():
+                    self._respond(event)
+                case SendNotification():
+                    self._carry(event)
+                case CloseConnection():
+                    pass
+                case _:
+                    events.append(event)
+
+    def _respond(self, event: SendResponse) -> None:
+        exchange, out = event.origin, self._out
+        if not isinstance(exchange, Exchange) or exchange.phase is Phase.ENDED:
+            return
+        self._late.clear(exchange)
+        error = event.message.get("error") if isinstance(event.message, dict) else None
+        status = 200 if error is None else status_for_error(error["code"], Era.MODERN)
+        if exchange.phase is Phase.WAITING:
+            if status >= 400 or exchange.takes_json:
+                out.json(exchange, status, event.data)
+                return
+            out.begin_stream(exchange)
+        out.say(exchange, encode_event(event.data))
+        out.end(exchange)
+
+    def _carry(self, event: SendNotification) -> None:
+        related, out = event.related, self._out
+        exchange = None if related is None else related.origin
+        if isinstance(exchange, Exchange):
+            if exchange.can_stream:
+                out.begin_stream(exchange)
+            if exchange.phase is Phase.STREAMING:
+                out.say(exchange, encode_event(event.data))
+                return
+        detail = f"{event.message['method']} was not sent: no event stream can carry it"
+        out.events.append(MessageIgnored(Harmless.UNDELIVERABLE, detail))
+
+    def _begin_stream(self, exchange: Exchange) -> None:
+        if exchange.session is not None and self._sessions is not None:
+            self._sessions.begin_stream(exchange)
+        else:
+            self._out.begin_stream(exchange)
+
+    def _on_late(self, exchange: Exchange) -> None:
+        """A modern request takes too long: answer for its handler, and stop that."""
+        out, seconds = self._out, self._response_timeout
+        text = f"no answer within {seconds:g} s"
+        body = jsonrpc.error_response(exchange.request_id, ErrorCode.INTERNAL_ERROR, text)
+        data = self._codec.dumps(body)
+        if exchange.phase is Phase.STREAMING:
+            out.say(exchange, encode_event(data))
+            out.end(exchange)
+        else:
+            out.json(exchange, 504, data)
+        out.events.append(LimitHit("response_timeout", f"{exchange!r}: {text}"))
+        self._modern.exchange_closed(exchange, now=out.now, reason=text)
+        self._pump()
+
+
+def _path_of(target: str) -> str:
+    """The path of a request line's target, which may be a whole URL."""
+    path = target.partition("?")[0]
+    if path.startswith(("http://", "https://")):
+        return "/" + path.partition("://")[2].partition("/")[2]
+    return path
+
+
+def _is_modern_version(version: str | None) -> bool:
+    revision = known_revision(version)
+    return revision is not None and revision.era is Era.MODERN
+
+
+def _is_modern(value: JsonValue, fields: Mapping[str, str]) -> bool:
+    """Whether a body belongs to the modern era: as it says, else as the version header says."""
+    if isinstance(value, dict):
+        params = value.get("params")
+        if isinstance(params, dict) and modern.is_modern(params):
+            return True
+        if value.get("method") == "initialize":
+            return False
+    version = fields.get(VERSION)
+    if version is None:
+        return False
+    # A version that nobody here knows is newer than all; in a session it is a fault.
+    return _is_modern_version(version) or (known_revision(version) is None and SESSION_ID not in fields)
+
+
+__all__ = ["EngineFactory", "HttpServer", "InputSchema"]
