@@ -93,13 +93,17 @@ def reported(scratch: Path) -> Json:
 
 
 def rows() -> list[Any]:
-    """Each client with a server of everything, and with one of each single revision it knows."""
+    """Each client with a server of everything, and with one of each single revision it knows.
+
+    One that only opens with the handshake does so as it does when its probe failed: once is enough.
+    """
     sets = [ALL_REVISIONS, *((revision,) for revision in ALL_REVISIONS)]
     return [
         pytest.param(client, served, id=f"{client}-{'all' if served == ALL_REVISIONS else served[0]}")
         for client in CLIENTS
         for served in sets
         if spoken(client, served) is not None
+        and (client != "mcp-2.3.0-legacy" or served in (ALL_REVISIONS, sets[1]))
     ]
 
 

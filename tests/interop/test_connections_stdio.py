@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 import sansmcp_asyncio
 from sansmcp import (
-    ALL_REVISIONS,
+    LEGACY_REVISIONS,
     CallTimeout,
     Command,
     ConnectionEnded,
@@ -188,8 +189,15 @@ async def test_legacy_mode_sends_no_probe(name: str, tmp_path: Path) -> None:
     assert not talk.faults()
 
 
-@every_peer
-@pytest.mark.parametrize("revision", [r for r in ALL_REVISIONS if r.era is Era.LEGACY], ids=str)
+def pins() -> Iterator[tuple[str, Revision]]:
+    """Each peer with each legacy revision; those on the SDK that has been tried already, with one."""
+    for name in PEERS:
+        for revision in LEGACY_REVISIONS:
+            if name not in ("mcp-2.3.0", "fastmcp-4.2.3") or revision is Revision.V2025_06_18:
+                yield name, revision
+
+
+@pytest.mark.parametrize(("name", "revision"), list(pins()))
 @pytest.mark.req("A9", "A12", "A18")
 @pytest.mark.case("L-07")
 @asynchronous
@@ -258,7 +266,7 @@ async def cancelled_call(client: sansmcp_asyncio.Client, talk: Talk, name: str) 
 
 @every_peer
 @pytest.mark.req("K1", "K3", "Q7")
-@pytest.mark.case("C-01", "C-09", "C-10")
+@pytest.mark.case("C-01", "C-09")
 @asynchronous
 async def test_cancelled_call(name: str, tmp_path: Path) -> None:
     """The server is told once, and is usable afterwards, whatever it still says about that call."""
@@ -331,21 +339,13 @@ async def test_progress_does_not_cross_the_total_timeout(name: str, tmp_path: Pa
 
 # Two shells around the server: the inner one notes the process and becomes it, the outer one notes how
 # it ended. If a signal were needed, both would die of it, and no exit code would be noted.
-WATCHED = 'sh -c \'echo $$ > pid; exec "$@"\' sh "$@"; echo $? > code'
-
-
-def nothing_left(server: int) -> None:
-    """Neither the server nor any child of ours is there, not even as a zombie."""
-    with pytest.raises(ProcessLookupError):
-        os.kill(server, 0)
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+WATCHED = 'echo $$ > pids; sh -c \'echo $$ >> pids; exec "$@"\' sh "$@"; echo $? > code'
 
 
 @every_peer
 @pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
 @pytest.mark.req("Q4")
-@pytest.mark.case("R-03", "R-07")
+@pytest.mark.case("R-03")
 @asynchronous
 async def test_orderly_end(name: str, tmp_path: Path) -> None:
     needs(name)
@@ -355,12 +355,16 @@ async def test_orderly_end(name: str, tmp_path: Path) -> None:
         command, on_event=talk.on_event, on_wire=talk.on_wire, **usual(name)
     ) as client:
         await client.list_tools()
-        server = int((tmp_path / "pid").read_text())
-        os.kill(server, 0)
+        processes = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
+        assert len(processes) == 2
+        for process in processes:
+            os.kill(process, 0)
         began = time.monotonic()
     assert time.monotonic() - began < 2.0
     assert (tmp_path / "code").read_text() == "0\n"
-    nothing_left(server)
+    for process in processes:
+        with pytest.raises(ProcessLookupError):  # a zombie would still be found
+            os.kill(process, 0)
     assert [event.error for event in talk.of(SessionEnded)] == [None]
     assert not talk.of(PeerGone)
     with pytest.raises(SansmcpError):
@@ -368,7 +372,7 @@ async def test_orderly_end(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["everything", "mcp-2.3.0"])
-@pytest.mark.req("Q7", "R9")
+@pytest.mark.req("Q7")
 @asynchronous
 async def test_end_while_calls_are_open(name: str, tmp_path: Path) -> None:
     """Each open call fails once, and nothing waits for the server's answer."""

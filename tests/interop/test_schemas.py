@@ -88,7 +88,7 @@ def test_everything_that_is_sent(revision: Revision, probed: bool) -> None:
 
 
 @pytest.mark.parametrize("revision", ALL_REVISIONS, ids=str)
-@pytest.mark.req("A18", "W3", "W4")
+@pytest.mark.req("A18", "W3")
 def test_definitions_with_every_member(revision: Revision) -> None:
     """Whatever an application sets, a revision is told what it has."""
     pair = tour(make_app(RichApp), revision, probed=False)
