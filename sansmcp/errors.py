@@ -371,7 +371,7 @@ class UnsupportedProtocolVersion(ConnectFailure):
     def __init__(self, requested: Revision, answered: str) -> None:
         super().__init__(
             f"asked for protocol version {requested}, the server answered {answered!r}, "
-            "which this client does not speak"
+            "which this client does not accept"
         )
         self.requested: Final = requested
         self.answered: Final = answered

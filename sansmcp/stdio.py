@@ -133,6 +133,11 @@ class StdioClient(LineTransport[ClientEngine]):
         return self._machine.state
 
     @property
+    def returncode(self) -> int | None:
+        """The exit status of the process that ended last, negative for a signal; None before."""
+        return None if self._exit is None else self._exit[0]
+
+    @property
     def finished(self) -> bool:
         return self.state is ProcessState.GONE and not self._ops
 

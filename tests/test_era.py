@@ -10,11 +10,14 @@ import pytest
 from sansmcp import (
     LATEST,
     Auto,
+    ClientCapabilities,
+    ClientEngine,
     ConnectionEnded,
     ConnectTimeout,
     DeviationTolerated,
     EraDecided,
     HandshakeFailed,
+    Implementation,
     Legacy,
     Limits,
     LocalProtocolError,
@@ -39,7 +42,7 @@ from sansmcp import (
 )
 from sansmcp.session.era import HandshakeContext, classify_handshake
 
-from .support import CAPABILITIES_KEY, DISCOVER, INFO_KEY, VERSION_KEY, Driver, client, initialize_result
+from .support import CAPABILITIES_KEY, DISCOVER, INFO_KEY, ME, VERSION_KEY, Driver, client, initialize_result
 
 MODERN = LATEST.value
 LEGACY = "2025-11-25"
@@ -317,14 +320,34 @@ def test_a_modern_refusal_of_a_late_initialize_leads_to_one_more_probe() -> None
 
 
 @pytest.mark.req("A14")
-def test_a_second_refusal_after_the_second_probe_is_an_error() -> None:
+def test_a_second_probe_of_a_modern_server_is_bounded_by_the_whole_time_only() -> None:
     driver = connecting()
     driver.advance(5.0)
     driver.reply(error=(-32022, {"supported": [MODERN], "requested": LEGACY}))
+    driver.advance(54.9)
+    assert driver.methods().count("initialize") == 1, "its silence is no evidence"
+    driver.advance(0.1)
+    assert isinstance(ended(driver), ConnectTimeout)
+
+
+@pytest.mark.req("A14")
+def test_a_second_answer_that_contradicts_itself_is_an_error() -> None:
+    driver = connecting()
     driver.advance(5.0)
+    driver.reply(error=(-32022, {"supported": [MODERN], "requested": LEGACY}))
+    driver.reply(error=-32601)
     driver.reply(error=(-32022, {"supported": [MODERN], "requested": LEGACY}))
     assert driver.methods().count("server/discover") == 2
     assert isinstance(ended(driver), HandshakeFailed)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"capabilities": ClientCapabilities(roots={})}, {"info": Implementation(name=5, version="1")}],  # type: ignore[arg-type]
+)
+def test_what_cannot_be_told_is_refused_at_once(options: dict[str, Any]) -> None:
+    with pytest.raises(LocalProtocolError):
+        ClientEngine(**{"info": ME, "now": 0.0, **options})
 
 
 @pytest.mark.req("A12")

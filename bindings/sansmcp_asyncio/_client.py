@@ -81,6 +81,7 @@ class Client(Verbs):
     ) -> None:
         self._engine = engine
         self._pump = pump(self._deliver)
+        self._pump.on_failure = self._on_failure
         self._loop = self._pump.loop
         self._on_event = on_event
         self._waiting: dict[Call, asyncio.Future[ResultReady | RequestFailed]] = {}
@@ -209,7 +210,8 @@ class Client(Verbs):
 
     def close(self) -> None:
         """Begin to end the connection, and return at once. Harmless twice, and in any callback."""
-        self._pump.input(self._pump.transport.close)
+        if self._pump.failure is None:
+            self._pump.input(self._pump.transport.close)
 
     async def aclose(self) -> None:
         """End the connection and wait until nothing of it is left, at most as long as the ladder takes.
@@ -239,6 +241,18 @@ class Client(Verbs):
                 await self.aclose()
 
     # events --------------------------------------------------------------------------------------
+
+    def _on_failure(self, error: Exception) -> None:
+        end = ConnectionEnded(f"the connection was given up: {error!r}")
+        end.__cause__ = error
+        self._error = end
+        if not self._ready.done():
+            self._ready.set_exception(error)
+        for call, future in self._waiting.items():
+            if not future.done():
+                future.set_result(RequestFailed(call, end.about(call.subject)))
+        self._waiting.clear()
+        self._events.put(SessionEnded(end))
 
     def _deliver(self, event: Event) -> None:
         if self._on_event is not None:

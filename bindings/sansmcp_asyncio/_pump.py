@@ -66,6 +66,9 @@ class Pump:
         self.channels: dict[ConnectionId, Channel] = {}
         self.gone = asyncio.Event()
         """Set when the transport is finished and every channel is closed."""
+        self.failure: Exception | None = None
+        """What ended the pump although the transport was not finished."""
+        self.on_failure: Callable[[Exception], None] | None = None
         self._deliver = deliver
         self._on_wire = on_wire
         self._spawn = spawn
@@ -77,15 +80,23 @@ class Pump:
 
     def input(self, method: Callable[..., object], *arguments: Any) -> None:
         """Call an input or verb with the present time, then carry out what follows from it."""
-        method(*arguments, now=self.loop.time())
-        self.drain()
+        try:
+            method(*arguments, now=self.loop.time())
+            self.drain()
+        except Exception as error:
+            self._break(error)
+            raise
 
     def receive(self, conn: ConnectionId, data: bytes) -> None:
         """Bytes came."""
         if self._on_wire is not None:
             self.tell(self._on_wire, "received", data)
-        self.transport.receive_data(conn, data, self.loop.time())
-        self.drain()
+        try:
+            self.transport.receive_data(conn, data, self.loop.time())
+            self.drain()
+        except Exception as error:
+            self._break(error)
+            raise
 
     def lost(self, conn: ConnectionId) -> None:
         """A channel is closed for good."""
@@ -115,7 +126,11 @@ class Pump:
 
     def _drain_scheduled(self) -> None:
         self._scheduled = False
-        self.drain()
+        try:
+            self.drain()
+        except Exception as error:
+            self._break(error)
+            raise
 
     def drain(self) -> None:
         """Ops, then events, until there are none; then the timer."""
@@ -187,10 +202,26 @@ class Pump:
         if self._finished:
             return
         self._finished = True
+        self._stop_timer()
+        for channel in list(self.channels.values()):
+            channel.close()
+        if not self.channels:
+            self.gone.set()
+
+    def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        for channel in list(self.channels.values()):
-            channel.close()
+
+    def _break(self, error: Exception) -> None:
+        """A fault of this library or a misuse of it: end everything, so that nobody waits for ever."""
+        if self.failure is not None:
+            return
+        self.failure = error
+        self._finished = True
+        self._stop_timer()
+        if self.on_failure is not None:
+            self.on_failure(error)
+        self.abort()
         if not self.channels:
             self.gone.set()

@@ -95,7 +95,8 @@ class Serving:
 
     async def stop(self) -> None:
         """End the connection at once, and every handler that can be ended."""
-        self.pump.input(self.transport.close)
+        if self.pump.failure is None:
+            self.pump.input(self.transport.close)
         self.pump.abort()
         for request in list(self._work):
             self._cancel(request)

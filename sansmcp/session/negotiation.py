@@ -87,6 +87,10 @@ class Negotiation(Endpoint):
         self._send_client_info = send_client_info
         self._check_capabilities = check_capabilities
         self._http_silence = http_silence
+        for revision in self._offered:
+            # What cannot be written is refused here, not in the middle of a handshake.
+            to_wire(info, revision)
+            to_wire(capabilities, revision)
         self._machine = Machine(CLIENT)
         self._timers: Deadlines[str] = Deadlines()
         self._held: list[Call] = []
@@ -207,14 +211,15 @@ class Negotiation(Endpoint):
             method, params, timeout=timeout, total_timeout=None, internal=True, cancellable=False
         )
 
-    def _probe(self, revision: Revision) -> None:
+    def _probe(self, revision: Revision, *, known_modern: bool = False) -> None:
         self._machine.fire(ClientInput.PROBE)
-        self._send_probe(revision)
+        # Of a peer that is known to be modern, silence says nothing about its era.
+        self._send_probe(revision, None if known_modern else self.timeouts.probe)
 
-    def _send_probe(self, revision: Revision) -> None:
+    def _send_probe(self, revision: Revision, timeout: float | None) -> None:
         self._tried.add(revision.value)
         self._stamp_for = self._new_stamp(revision)
-        self._handshake = self._internal("server/discover", {}, self.timeouts.probe)
+        self._handshake = self._internal("server/discover", {}, timeout)
         self._send_call(self._handshake)
         self._last_probe_id = self._handshake.request_id
 
@@ -276,7 +281,7 @@ class Negotiation(Endpoint):
                 if self._read_discovery(raw, next_step.revision):
                     self._decide_modern(next_step.revision)
             case Step.PROBE_AGAIN if next_step.revision is not None:
-                self._probe(next_step.revision)
+                self._probe(next_step.revision, known_modern=True)
             case Step.INITIALIZE if next_step.revision is not None:
                 self._initialize(next_step.revision)
             case Step.RESTART_AND_INITIALIZE:
@@ -313,7 +318,8 @@ class Negotiation(Endpoint):
                 self._reprobed = True
                 self._prior = None
                 self._tried.clear()
-                self._probe(self._offered[-1])
+                modern_error = outcome.code == ErrorCode.UNSUPPORTED_PROTOCOL_VERSION
+                self._probe(self._offered[-1], known_modern=modern_error)
             case Step.RESTART_AND_INITIALIZE:
                 self._restart("the peer ended on initialize after a silent probe")
             case Step.TRY_OLD_SSE if self._verdict is None and not self._restarted:
@@ -428,7 +434,7 @@ class Negotiation(Endpoint):
         self._machine.fire(ClientInput.DOUBT)
         self._reprobed = True
         self._tried.clear()
-        self._send_probe(self._offered[-1])
+        self._send_probe(self._offered[-1], self.timeouts.probe)
 
     def _forget_verdict(self, why: str) -> None:
         self._note("first answer", f"{why} contradicts the remembered verdict")

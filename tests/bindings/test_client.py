@@ -460,3 +460,24 @@ def test_connecting_is_bounded_by_its_timeout() -> None:
         assert "0.3 s" in str(error)
 
     run(main)
+
+
+def test_a_fault_of_the_engine_ends_the_connection_and_whoever_waits() -> None:
+    """Not a hang: the loop only logs what a callback raises."""
+    logged: list[Any] = []
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: logged.append(context))
+        async with sansmcp_asyncio.connect(server("good")) as client:
+            await client.call_tool("echo", {"text": "hi"})
+
+            def broken(*arguments: Any, **options: Any) -> None:
+                raise ZeroDivisionError("a fault on purpose")
+
+            client.transport.receive_data = broken  # type: ignore[method-assign]
+            with pytest.raises((ConnectionEnded, ZeroDivisionError)):
+                await asyncio.wait_for(client.call_tool("echo", {"text": "hi"}), 10)
+            with pytest.raises(ConnectionEnded, match="a fault on purpose"):
+                await client.call_tool("echo", {"text": "hi"})
+
+    asyncio.run(asyncio.wait_for(main(), 20))
