@@ -14,7 +14,7 @@ Specification: 2026-07-28, basic/index, basic/versioning, basic/patterns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 from .errors import (
@@ -57,6 +57,8 @@ class _Default:
 
 
 DEFAULT: Final = _Default()
+ResultParser: TypeAlias = Callable[[dict[str, Any]], Any]
+"""Makes an object of a raw result whose type an extension defined."""
 Timeout: TypeAlias = float | _Default | None
 """Seconds, None for no limit, or `DEFAULT` for the engine's own."""
 
@@ -102,7 +104,7 @@ class ClientEngine(ClientConnection):
             check_capabilities=check_capabilities,
             http_silence=http_silence,
         )
-        self._result_types = {modern.COMPLETE}
+        self._result_types: dict[str | None, ResultParser | None] = {modern.COMPLETE: None}
 
     # verbs: any request --------------------------------------------------------------------------
 
@@ -287,6 +289,24 @@ class ClientEngine(ClientConnection):
         )
         return self._submit(call)
 
+    def register_result_type(self, tag: str, parser: ResultParser, *, extension: str) -> None:
+        """Accept results of the type `tag` (modern), which an extension defines.
+
+        `parser` makes what `ResultReady.result` gives of the raw result. A result of a type that
+        nobody registered is invalid and fails its call. Raises LocalProtocolError for a tag of the
+        protocol's own or one that is taken, and for an `extension` that this client does not
+        declare: no server may send its results then.
+
+        Specification: 2026-07-28, basic/index (result type).
+        """
+        if tag in self._result_types or tag == modern.INPUT_REQUIRED:
+            raise LocalProtocolError(f"result type {tag!r} is taken")
+        if extension not in (self._own_capabilities.extensions or {}):
+            raise LocalProtocolError(
+                f"result type {tag!r}: declare the extension {extension!r} in the capabilities first"
+            )
+        self._result_types[tag] = parser
+
     # verbs: answering and ending -----------------------------------------------------------------
 
     def respond(self, request: IncomingRequest, result: Any, *, now: float) -> bool:
@@ -353,11 +373,17 @@ class ClientEngine(ClientConnection):
                 )
                 self._fail(call, InvalidResponse(f"{call.subject}: {cause}", cause))
                 return
+            parser = self._result_types[kind]
+            if parser is not None:
+                self._succeed(call, result, parser)
+                return
         if call.walk is not None:
             try:
                 combined = call.walk.take(result)
             except PaginationError as error:
-                self._tell_loop(call, error)
+                if error.looped:
+                    detail = f"{call.subject}: {error}"
+                    self._emit(DeviationTolerated(PeerFault.CURSOR_LOOP, detail, call))
                 self._fail(call, error)
                 return
             if combined is None:
@@ -370,12 +396,12 @@ class ClientEngine(ClientConnection):
                 cause = RemoteProtocolError(PeerFault.MISSING_CONTENT, "the result has no content")
                 self._fail(call, InvalidResponse(f"{call.subject}: {cause}", cause))
                 return
-        self._calls.end(call, CallInput.SUCCEED)
-        self._emit(ResultReady(call, result, None if verdict is None else verdict.revision))
+        self._succeed(call, result, None)
 
-    def _tell_loop(self, call: Call, error: PaginationError) -> None:
-        if "repeats a cursor" in str(error):
-            self._emit(DeviationTolerated(PeerFault.CURSOR_LOOP, f"{call.subject}: {error}", call))
+    def _succeed(self, call: Call, result: dict[str, Any], parser: ResultParser | None) -> None:
+        self._calls.end(call, CallInput.SUCCEED)
+        verdict = self._verdict
+        self._emit(ResultReady(call, result, None if verdict is None else verdict.revision, parser))
 
     def _on_call_error(self, call: Call, error: McpError) -> None:
         if call.walk is not None and call.walk.restart_after(error):

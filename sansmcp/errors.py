@@ -316,10 +316,14 @@ class SessionExpired(HttpFailure):
 
 
 class PaginationError(CallFailure):
-    """A list could not be read to its end; `items` holds what was read."""
+    """A list could not be read to its end; `items` holds what was read.
 
-    def __init__(self, message: str, items: Sequence[Any]) -> None:
+    `looped` says that the server gave a cursor a second time.
+    """
+
+    def __init__(self, message: str, items: Sequence[Any], *, looped: bool = False) -> None:
         super().__init__(message)
+        self.looped: Final = looped
         self.items: Final = tuple(items)
 
 

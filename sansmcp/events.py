@@ -10,7 +10,7 @@ frozen class would cost twice as much. Treat them as read-only.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -126,7 +126,9 @@ class ResultReady(Event):
     """The result exactly as the peer sent it (a list-all verb: its pages put together)."""
     revision: Revision | None
     """The revision under which the result was made, for typing it."""
-    _typed: Any = None
+    parser: Callable[[dict[str, Any]], Any] | None = attrs.field(default=None, repr=False)
+    """What an extension reads its own type of result with."""
+    _typed: Any = attrs.field(default=None, init=False)
 
     @property
     def result(self) -> Any:
@@ -135,7 +137,9 @@ class ResultReady(Event):
         Built at the first access. Raises RemoteProtocolError (INVALID_RESULT) when the raw result
         does not have the prescribed shape.
         """
-        if self._typed is None:
+        if self._typed is None and self.parser is not None:
+            self._typed = self.parser(self.raw)
+        elif self._typed is None:
             from .session.typing import typed_result
 
             self._typed = typed_result(self.call.method, self.raw, self.revision)

@@ -62,6 +62,22 @@ def test_an_unknown_result_type_is_an_error(kind: Any) -> None:
     assert error.fault is PeerFault.UNKNOWN_RESULT_TYPE
 
 
+@pytest.mark.req("D4", "X6")
+def test_an_extension_may_define_a_result_type() -> None:
+    extension = "com.example/jobs"
+    declared = ClientCapabilities(extensions={extension: {}})
+    driver = connected(capabilities=declared)
+    driver.engine.register_result_type("job", lambda raw: ("job", raw["jobId"]), extension=extension)
+    call_tool(driver)
+    driver.reply({"resultType": "job", "jobId": 5})
+    ready = driver.one(ResultReady)
+    assert ready.result == ("job", 5)
+    assert ready.raw == {"resultType": "job", "jobId": 5}
+    for tag, by in (("job", extension), ("complete", extension), ("input_required", extension), ("x", "y/z")):
+        with pytest.raises(LocalProtocolError):
+            driver.engine.register_result_type(tag, dict, extension=by)
+
+
 @pytest.mark.parametrize("version", LEGACY)
 def test_a_legacy_result_needs_no_type(version: str) -> None:
     driver = connected(version)

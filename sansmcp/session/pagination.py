@@ -50,6 +50,7 @@ class PageWalk:
                 f"the server repeats a cursor after {self.pages + 1} pages; "
                 f"{len(self.items)} items were read before",
                 self.items,
+                looped=True,
             )
         self.pages += 1
         self.items.extend(page)

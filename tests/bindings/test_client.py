@@ -312,6 +312,7 @@ def test_a_message_of_several_megabytes_passes() -> None:
 # events ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.req("W10")
 def test_events_of_no_call_are_a_stream_that_ends() -> None:
     async def main() -> None:
         everything: list[Event] = []
@@ -481,3 +482,15 @@ def test_a_fault_of_the_engine_ends_the_connection_and_whoever_waits() -> None:
                 await client.call_tool("echo", {"text": "hi"})
 
     asyncio.run(asyncio.wait_for(main(), 20))
+
+
+@pytest.mark.case("S-14")
+def test_the_code_page_of_the_system_has_no_say() -> None:
+    text = "日本 🙂 ä\u2028"
+    env = {"PYTHONIOENCODING": "cp1252", "PYTHONUTF8": "0", "LC_ALL": "C", "LANG": "C"}
+
+    async def main() -> None:
+        async with sansmcp_asyncio.connect(server("good"), env=env) as client:
+            assert text_of(await client.call_tool("echo", {"text": text})) == text
+
+    run(main)
