@@ -349,5 +349,38 @@ PROCESS: Final = Table(
 )
 
 
-TABLES: Final = (CLIENT, SERVER, CALL, REQUEST, PROCESS)
+# An HTTP exchange, as its server sees it ----------------------------------------------------------
+
+
+class ExchangeState(Symbol):
+    WAITING = auto()
+    """Nothing was sent."""
+    STREAMING = auto()
+    """An event stream was begun."""
+    ENDED = auto()
+    """The response is complete, or the client is gone."""
+
+
+class ExchangeInput(Symbol):
+    STREAM = auto()
+    END = auto()
+
+
+EXCHANGE: Final = Table(
+    "HTTP exchange",
+    ExchangeState.WAITING,
+    {
+        ExchangeState.WAITING: {
+            ExchangeInput.STREAM: ExchangeState.STREAMING,
+            ExchangeInput.END: ExchangeState.ENDED,
+        },
+        ExchangeState.STREAMING: {
+            ExchangeInput.END: ExchangeState.ENDED,
+        },
+        ExchangeState.ENDED: {},
+    },
+)
+
+
+TABLES: Final = (CLIENT, SERVER, CALL, REQUEST, PROCESS, EXCHANGE)
 """Every table, in the order the docs show them."""

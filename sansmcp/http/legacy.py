@@ -37,6 +37,7 @@ from ..events import (
 from ..revisions import Era, Revision, known_revision
 from ..server import ServerEngine
 from ..session.calls import Call, IncomingRequest
+from ..states import ExchangeState
 from ..wire import jsonrpc
 from ..wire.jsoncodec import JsonCodec, JsonValue
 from ..wire.sse import encode_event
@@ -50,7 +51,7 @@ from .legacy_session import (
     read_event_id,
     write_event_id,
 )
-from .responses import RETRY_AFTER, Exchange, Phase, Responses, earliest
+from .responses import RETRY_AFTER, Exchange, Responses, earliest
 from .status import status_for_error
 
 SESSION_ID: Final = "mcp-session-id"
@@ -283,7 +284,7 @@ class Sessions:
             self._out.empty(exchange, 202)
         else:
             self._on_request(session, exchange, value)
-            if exchange.phase is Phase.WAITING and exchange.owed == 0:
+            if exchange.phase is ExchangeState.WAITING and exchange.owed == 0:
                 # Not even the refusals of what is wrong with it are for the client to hear.
                 self._close_stream(session, exchange, 400, "no valid message")
 
@@ -331,7 +332,7 @@ class Sessions:
         stream = exchange.stream
         if stream is None:
             return  # never: what wants an answer has a stream
-        if not stream.opened and exchange.phase is Phase.WAITING:
+        if not stream.opened and exchange.phase is ExchangeState.WAITING:
             status = _status(event.message)
             if status >= 400 or exchange.takes_json:
                 self._out.json(exchange, status, event.data)
@@ -458,7 +459,7 @@ class Sessions:
         stream, out = exchange.stream, self._out
         if stream is None or stream.ended:
             return
-        if exchange.phase is Phase.WAITING:
+        if exchange.phase is ExchangeState.WAITING:
             if session.id not in self._sessions:
                 status, text = (503, "the server ends") if self._closed else (404, "the session has ended")
             if text:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from enum import Enum, auto
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +20,7 @@ import attrs
 from ..clock import Deadlines
 from ..errors import LocalProtocolError, PeerFault
 from ..events import DeviationTolerated, Event, LimitHit, MessageIgnored
+from ..states import EXCHANGE, ExchangeInput, ExchangeState, Machine
 from ..wire.sse import encode_comment
 from .exchange import (
     EVENT_STREAM,
@@ -57,17 +57,6 @@ _MAX_CACHED: Final = 128
 """Characters of an Accept header whose meaning is remembered; nobody needs more."""
 
 
-class Phase(Enum):
-    """How far a response is."""
-
-    WAITING = auto()
-    """Nothing was sent."""
-    STREAMING = auto()
-    """An event stream was begun."""
-    ENDED = auto()
-    """It is complete, or the client is gone."""
-
-
 @attrs.define(eq=False, repr=False)
 class Exchange:
     """A request and how far its response is: the `origin` of the messages that came in it."""
@@ -89,17 +78,24 @@ class Exchange:
     """Fields that the response also has."""
     owed: int = 0
     """How many requests in it are with the application."""
-    phase: Phase = Phase.WAITING
     said_at: float = 0.0
+    machine: Machine[ExchangeState, ExchangeInput] = attrs.field(
+        factory=lambda: Machine(EXCHANGE), init=False
+    )
 
     def __repr__(self) -> str:
         # Header fields are full of secrets.
         return f"<Exchange {self.id} {self.method} {self.phase.name.lower()}>"
 
     @property
+    def phase(self) -> ExchangeState:
+        """How far its response is: see the table `states.EXCHANGE`."""
+        return self.machine.state
+
+    @property
     def can_stream(self) -> bool:
         """Whether its response can still become an event stream."""
-        return self.phase is Phase.WAITING and self.takes_stream
+        return self.phase is ExchangeState.WAITING and self.takes_stream
 
     @classmethod
     def of(cls, id: ExchangeId, request: HttpRequest) -> Exchange:
@@ -222,7 +218,7 @@ class Responses:
 
     def begin_stream(self, exchange: Exchange) -> None:
         """Send the head of an event stream. Nothing else must have been sent."""
-        exchange.phase = Phase.STREAMING
+        exchange.machine.fire(ExchangeInput.STREAM)
         exchange.said_at = self.now
         self.ops.append(StartResponse(exchange.id, 200, _joined(_STREAM, exchange.extra)))
 
@@ -244,7 +240,8 @@ class Responses:
         return exchange
 
     def _release(self, exchange: Exchange) -> None:
-        exchange.phase = Phase.ENDED
+        if exchange.phase is not ExchangeState.ENDED:
+            exchange.machine.fire(ExchangeInput.END)
         if self._held.pop(exchange.id, None) is not None:
             self._silences.clear(exchange)
 
@@ -261,7 +258,7 @@ class Responses:
             if due <= self.now:
                 yield exchange
                 due = self.now + keep_alive
-            if exchange.phase is not Phase.ENDED:
+            if exchange.phase is not ExchangeState.ENDED:
                 self._silences.set(exchange, due, reason)
 
     def comment(self, exchange: Exchange) -> None:

@@ -51,6 +51,7 @@ from ..revisions import ALL_REVISIONS, Era, Revision, known_revision
 from ..server import EnvelopeCheck, ServerEngine
 from ..session import modern
 from ..session.calls import Call, IncomingRequest
+from ..states import ExchangeState
 from ..types.methods import Kind, spec_for
 from ..wire import jsonrpc
 from ..wire.jsoncodec import JsonCodec, JsonError, JsonValue, default_codec
@@ -60,7 +61,7 @@ from .guard import DEFAULT_POLICY, GuardPolicy, check_host_origin
 from .headers import Annotations, read_annotations, validate_projection
 from .legacy import SESSION_ID, VERSION, Sessions
 from .legacy_session import Session, SessionPolicy
-from .responses import Exchange, Phase, Responses, earliest
+from .responses import Exchange, Responses, earliest
 from .status import status_for_error
 
 InputSchema = Callable[[str], Mapping[str, Any] | None]
@@ -256,7 +257,7 @@ class HttpServer:
         if self._sessions is not None:
             self._sessions.handle_timeout()
         for exchange in out.silent():
-            if exchange.phase is Phase.WAITING:
+            if exchange.phase is ExchangeState.WAITING:
                 self._begin_stream(exchange)
             out.comment(exchange)
 
@@ -340,7 +341,7 @@ class HttpServer:
         self._pump()
         self._late.clear_all()
         for exchange in out:
-            if exchange.phase is Phase.STREAMING:
+            if exchange.phase is ExchangeState.STREAMING:
                 out.end(exchange)
             else:
                 out.plain(exchange, 503, "the server ends")
@@ -555,12 +556,12 @@ class HttpServer:
 
     def _respond(self, event: SendResponse) -> None:
         exchange, out = event.origin, self._out
-        if not isinstance(exchange, Exchange) or exchange.phase is Phase.ENDED:
+        if not isinstance(exchange, Exchange) or exchange.phase is ExchangeState.ENDED:
             return
         self._late.clear(exchange)
         error = event.message.get("error") if isinstance(event.message, dict) else None
         status = 200 if error is None else status_for_error(error["code"], Era.MODERN)
-        if exchange.phase is Phase.WAITING:
+        if exchange.phase is ExchangeState.WAITING:
             if status >= 400 or exchange.takes_json:
                 out.json(exchange, status, event.data)
                 return
@@ -574,7 +575,7 @@ class HttpServer:
         if isinstance(exchange, Exchange):
             if exchange.can_stream:
                 out.begin_stream(exchange)
-            if exchange.phase is Phase.STREAMING:
+            if exchange.phase is ExchangeState.STREAMING:
                 out.say(exchange, encode_event(event.data))
                 return
         detail = f"{event.message['method']} was not sent: no event stream can carry it"
@@ -592,7 +593,7 @@ class HttpServer:
         text = f"no answer within {seconds:g} s"
         body = jsonrpc.error_response(exchange.request_id, ErrorCode.INTERNAL_ERROR, text)
         data = self._codec.dumps(body)
-        if exchange.phase is Phase.STREAMING:
+        if exchange.phase is ExchangeState.STREAMING:
             out.say(exchange, encode_event(data))
             out.end(exchange)
         else:
