@@ -131,7 +131,8 @@ def _cells(row: Row) -> list[str]:
         unit = "" if row["unit"] == "modules" else f" {row['unit']}"
         return (f"{number:.3g}" if number < 100 else f"{number:.0f}") + unit
 
-    verdict = {None: "", True: "ok", False: "target missed"}[row["met"]]
+    unknown = "" if row["target"] is None else "not measured"
+    verdict = {None: unknown, True: "ok", False: "target missed"}[row["met"]]
     ratios = ", ".join(f"{name} {ratio:.2f}" for name, ratio in row["ratios"].items())
     return [row["name"], value("peer"), value("floor"), value("ours"), ratios, row["target"] or "–", verdict]
 
