@@ -12,7 +12,7 @@ KIB = 1024
 MIB = 1024 * KIB
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False)
 class Limits:
     """Sizes and counts that one engine or transport never exceeds."""
 
@@ -65,6 +65,13 @@ class Limits:
     max_pages: int = 64
     """Pages one list-all verb reads. Past it: PaginationError with what was read."""
 
+    max_mirrored_tools: int = 4096
+    """Tools of a server whose arguments a client mirrors in headers. Past it: the others are called
+    without these headers, which their server may refuse."""
+
+    max_session_id: int = 1024
+    """Characters of a legacy session's id: it goes into every head. Past it: it is not used."""
+
     max_evidence: int = 32
     """Entries in the evidence trail of an era decision. Past it: the oldest are dropped."""
 
@@ -79,7 +86,7 @@ CLIENT_LIMITS = Limits()
 SERVER_LIMITS = Limits(max_message=16 * MIB, max_body=4 * MIB)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False)
 class Timeouts:
     """How long a client waits, in seconds. None means: this deadline is off."""
 
