@@ -321,6 +321,7 @@ ENGINE_INPUTS: Final = (
     "receive_oversize",
     "receive_eof",
     "connection_lost",
+    "connection_failed",
     "connection_restored",
     "exchange_closed",
     "exchange_refused",

@@ -54,11 +54,6 @@ class ClientConnection(Negotiation):
         self._tick(now)
         if self._closed:
             return
-        if self._refusal is not None and self.state is ClientState.RESTARTING:
-            # The second way failed as well: what went wrong with the first tells more.
-            self._note("HTTP+SSE", detail)
-            self._close(self._refusal)
-            return
         text = detail if returncode is None else f"the server ended with exit code {returncode}"
         if returncode is not None and returncode < 0:
             text = f"the server was ended by signal {-returncode}"
@@ -79,6 +74,18 @@ class ClientConnection(Negotiation):
         else:
             self._machine.fire(ClientInput.LOSE)
             self._emit(Reconnect(text))
+
+    def connection_failed(self, error: SansmcpError, *, now: float) -> None:
+        """The transport cannot bring the connection about: the end, with `error` as its cause.
+
+        When it was the second way that was tried, the error of the first one is kept as the cause,
+        which tells more.
+        """
+        self._tick(now)
+        if self._refusal is not None and self.state is ClientState.RESTARTING:
+            self._note("another transport", str(error))
+            error = self._refusal
+        self._close(error)
 
     def connection_restored(self, *, now: float) -> None:
         """The peer that `Reconnect` asked for can be sent messages now."""
