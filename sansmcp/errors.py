@@ -124,6 +124,20 @@ class PeerFault(Enum):
     UNKNOWN_EVENT_ID = auto()
     """`Last-Event-ID` names nothing that can be resumed."""
 
+    # exchanges of HTTP
+    UNEXPECTED_STATUS = auto()
+    UNEXPECTED_CONTENT_TYPE = auto()
+    """An answer that is neither JSON nor an event stream: a login page, a proxy's apology."""
+    CONTENT_CODING = auto()
+    """A compressed body, which nobody asked for."""
+    EMPTY_ANSWER = auto()
+    """A request was acknowledged instead of answered."""
+    STREAM_ENDED = auto()
+    """An event stream ended without the response it was for."""
+    INVALID_SESSION_ID = auto()
+    INVALID_ENDPOINT = auto()
+    """The address to send messages to is none, or is at another origin."""
+
     # JSON-RPC envelope
     NOT_A_MESSAGE = auto()
     """JSON, but no JSON-RPC message: not an object, or without a ``jsonrpc: "2.0"`` member."""
