@@ -18,6 +18,7 @@ import attrs
 
 from .errors import PeerFault, RemoteProtocolError, SansmcpError
 from .revisions import Era, Revision
+from .session.typing import typed_result
 
 if TYPE_CHECKING:
     from .session.calls import Call, IncomingRequest
@@ -140,8 +141,6 @@ class ResultReady(Event):
         if self._typed is None and self.parser is not None:
             self._typed = self.parser(self.raw)
         elif self._typed is None:
-            from .session.typing import typed_result
-
             self._typed = typed_result(self.call.method, self.raw, self.revision)
         return self._typed
 

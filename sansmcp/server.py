@@ -37,6 +37,7 @@ from .session.endpoint import Endpoint
 from .session.gates import check_params, declared
 from .session.typing import lenient, to_wire
 from .states import SERVER, CallInput, Machine, ServerInput, ServerState
+from .types.convert import project
 from .types.lifecycle import Implementation, ServerCapabilities
 from .types.methods import METHODS, Direction, Kind, spec_for
 from .wire import jsonrpc
@@ -169,8 +170,6 @@ class ServerEngine(Endpoint):
         if not isinstance(result, dict):
             raw = to_wire(result, request.revision)
         elif spec is not None and spec.result is not None and request.revision is not LATEST:
-            from .types.convert import project
-
             raw = project(result, spec.result, request.revision)
         else:
             raw = result

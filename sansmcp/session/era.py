@@ -102,7 +102,7 @@ class Outcome(Enum):
     NETWORK_ERROR = auto()
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False)
 class ProbeOutcome:
     """One answer (or none) to the probe."""
 
@@ -149,7 +149,7 @@ class Step(Enum):
     """A typed error; nothing was learnt."""
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class NextStep:
     """A step, the version it uses, and the reason in words."""
 
@@ -158,7 +158,7 @@ class NextStep:
     reason: str
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False)
 class ProbeContext:
     """What the classification may depend on besides the outcome."""
 
@@ -252,7 +252,7 @@ def classify_probe(outcome: ProbeOutcome, context: ProbeContext) -> NextStep:
             return NextStep(Step.FAIL, None, outcome.detail or "network error")
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False)
 class HandshakeContext:
     """What led to the `initialize` whose answer is classified."""
 

@@ -27,6 +27,8 @@ META_SERVER_INFO: Final = PREFIX + "serverInfo"
 REQUEST_KEYS: Final = (META_VERSION, META_CAPABILITIES, META_CLIENT_INFO)
 """`_meta` keys by which a request shows that it is modern."""
 
+_REQUEST_KEYS: Final = frozenset(REQUEST_KEYS)
+
 COMPLETE: Final = "complete"
 INPUT_REQUIRED: Final = "input_required"
 
@@ -143,7 +145,7 @@ class RequestMeta:
 def is_modern(params: Mapping[str, Any]) -> bool:
     """Whether the request claims to be modern: it carries one of the `_meta` keys of the era."""
     meta = params.get("_meta")
-    return isinstance(meta, dict) and any(key in meta for key in REQUEST_KEYS)
+    return isinstance(meta, dict) and not _REQUEST_KEYS.isdisjoint(meta)
 
 
 def read_request_meta(params: Mapping[str, Any]) -> RequestMeta | McpError:

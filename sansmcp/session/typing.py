@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 from ..errors import PeerFault, RemoteProtocolError
 from ..revisions import LATEST, Revision
+from ..types.convert import StructureError, structure, unstructure
+from ..types.methods import spec_for
 
 T = TypeVar("T")
 
@@ -16,9 +18,6 @@ def typed_result(method: str, raw: dict[str, Any], revision: Revision | None) ->
 
     Raises RemoteProtocolError (INVALID_RESULT) when `raw` does not fit.
     """
-    from ..types.convert import StructureError, structure
-    from ..types.methods import spec_for
-
     spec = spec_for(method)
     if spec is None or spec.result is None:
         return raw
@@ -30,24 +29,8 @@ def typed_result(method: str, raw: dict[str, Any], revision: Revision | None) ->
         ) from error
 
 
-def typed_params(method: str, raw: dict[str, Any], revision: Revision) -> Any:
-    """Build the params class of `method`; the raw dict itself for a method without one.
-
-    Raises StructureError when `raw` does not fit.
-    """
-    from ..types.convert import structure
-    from ..types.methods import spec_for
-
-    spec = spec_for(method)
-    if spec is None or spec.params is None:
-        return raw
-    return structure(raw, spec.params, revision)
-
-
 def lenient(raw: Any, cls: type[T], revision: Revision) -> T | None:
     """Build `cls` from what a peer says of itself; None when it does not fit."""
-    from ..types.convert import StructureError, structure
-
     try:
         return structure(raw, cls, revision)
     except StructureError:
@@ -58,6 +41,5 @@ def to_wire(value: Any, revision: Revision) -> dict[str, Any]:
     """A typed object or a mapping as the JSON object that `revision` has for it."""
     if isinstance(value, Mapping):
         return dict(value)
-    from ..types.convert import unstructure
 
     return unstructure(value, revision)

@@ -68,6 +68,8 @@ class Kind(Enum):
 class Direction(Enum):
     """Who sends a method to whom."""
 
+    __hash__ = object.__hash__  # members are singletons, and this one costs no Python call
+
     CLIENT_TO_SERVER = "client to server"
     SERVER_TO_CLIENT = "server to client"
     EMBEDDED = "embedded"
