@@ -22,6 +22,9 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
     from .clock import Deadlines as Deadlines
     from .context import Context as Context
     from .errors import (
+        AuthorizationRequired as AuthorizationRequired,
+    )
+    from .errors import (
         CallCancelled as CallCancelled,
     )
     from .errors import (
@@ -46,6 +49,9 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
         HandshakeFailed as HandshakeFailed,
     )
     from .errors import (
+        HttpFailure as HttpFailure,
+    )
+    from .errors import (
         InvalidResponse as InvalidResponse,
     )
     from .errors import (
@@ -64,13 +70,22 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
         PeerFault as PeerFault,
     )
     from .errors import (
+        RedirectRefused as RedirectRefused,
+    )
+    from .errors import (
         RemoteProtocolError as RemoteProtocolError,
     )
     from .errors import (
         SansmcpError as SansmcpError,
     )
     from .errors import (
+        SessionExpired as SessionExpired,
+    )
+    from .errors import (
         SpawnFailed as SpawnFailed,
+    )
+    from .errors import (
+        StreamLost as StreamLost,
     )
     from .errors import (
         UnsupportedProtocolVersion as UnsupportedProtocolVersion,
@@ -80,6 +95,9 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
     )
     from .events import (
         CloseConnection as CloseConnection,
+    )
+    from .events import (
+        DeliveryFailed as DeliveryFailed,
     )
     from .events import (
         DeviationTolerated as DeviationTolerated,
@@ -145,10 +163,19 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
         SendResponse as SendResponse,
     )
     from .events import (
+        ServerStreamEnded as ServerStreamEnded,
+    )
+    from .events import (
+        ServerStreamOpened as ServerStreamOpened,
+    )
+    from .events import (
         SessionEnded as SessionEnded,
     )
     from .events import (
         SessionStarted as SessionStarted,
+    )
+    from .events import (
+        ToolExcluded as ToolExcluded,
     )
     from .events import (
         WireEvent as WireEvent,
@@ -291,15 +318,17 @@ _HOMES: Final = {
     "clock": "ClockPair Deadlines",
     "context": "Context",
     "errors": (
-        "CallCancelled CallFailure CallTimeout ConnectFailure ConnectTimeout ConnectionEnded "
-        "ErrorCode HandshakeFailed InvalidResponse LocalProtocolError McpError NoCommonVersion "
-        "PaginationError PeerFault RemoteProtocolError SansmcpError SpawnFailed UnsupportedProtocolVersion"
+        "AuthorizationRequired CallCancelled CallFailure CallTimeout ConnectFailure ConnectTimeout "
+        "ConnectionEnded ErrorCode HandshakeFailed HttpFailure InvalidResponse LocalProtocolError "
+        "McpError NoCommonVersion PaginationError PeerFault RedirectRefused RemoteProtocolError "
+        "SansmcpError SessionExpired SpawnFailed StreamLost UnsupportedProtocolVersion"
     ),
     "events": (
-        "AbandonRequest CloseConnection DeviationTolerated EraDecided Event Harmless LimitHit "
-        "ListChanged ListKind LogReceived MessageIgnored NotificationReceived PeerGone "
+        "AbandonRequest CloseConnection DeliveryFailed DeviationTolerated EraDecided Event Harmless "
+        "LimitHit ListChanged ListKind LogReceived MessageIgnored NotificationReceived PeerGone "
         "ProgressReported Reconnect RequestCancelled RequestFailed RequestReceived ResourceUpdated "
-        "ResultReady SendNotification SendRequest SendResponse SessionEnded SessionStarted WireEvent"
+        "ResultReady SendNotification SendRequest SendResponse ServerStreamEnded ServerStreamOpened "
+        "SessionEnded SessionStarted ToolExcluded WireEvent"
     ),
     "limits": "CLIENT_LIMITS Limits SERVER_LIMITS Timeouts",
     "ops": "Close CloseWrite Kill Op Spawn Terminate Write",
