@@ -8,6 +8,7 @@ Needs nothing but the standard library beside sansmcp itself.
 
 from ._client import Client, Events, Opening
 from ._connect import EngineOptions, connect, connect_memory
+from ._http import HttpOptions, HttpServing, serve_http
 from ._stdio import serve_stdio
 from ._verbs import ListOptions, Options, Verbs
 
@@ -15,11 +16,14 @@ __all__ = [
     "Client",
     "EngineOptions",
     "Events",
+    "HttpOptions",
+    "HttpServing",
     "ListOptions",
     "Opening",
     "Options",
     "Verbs",
     "connect",
     "connect_memory",
+    "serve_http",
     "serve_stdio",
 ]

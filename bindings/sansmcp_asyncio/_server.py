@@ -1,4 +1,4 @@
-"""Serves an `App` on one connection: calls its handlers, in tasks, in threads or in place."""
+"""Serves an `App`: calls its handlers, in tasks, in threads or in place."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from sansmcp.app import App, Invocation
-from sansmcp.context import Context
+from sansmcp.context import Answers, Context
 from sansmcp.events import Event, RequestCancelled, RequestReceived
 from sansmcp.session.calls import IncomingRequest
 from sansmcp.stream import LineServer
@@ -66,24 +66,24 @@ class Workers:
             del job
 
 
-class Serving:
-    """One connection of `app`. A channel for it must be entered into `pump` before `accepted`."""
+class Handlers:
+    """Calls the handlers of `app` for the requests that `pump` delivers; `answers` takes what they return.
+
+    Whoever derives from it sets `pump`, with `_deliver` for what it delivers to.
+    """
+
+    pump: Pump
 
     def __init__(
         self,
         app: App,
         loop: asyncio.AbstractEventLoop,
+        answers: Answers,
         *,
         threads: int,
-        grace: float = 10.0,
         on_event: OnEvent | None = None,
-        on_wire: OnWire | None = None,
-        **engine_options: Any,
     ) -> None:
-        now = loop.time()
-        self.engine = app.engine(now=now, **engine_options)
-        self.transport = LineServer(self.engine, now=now, grace=grace)
-        self.pump = Pump(self.transport, loop, self._deliver, on_wire=on_wire)
+        self._answers = answers
         self._app = app
         self._loop = loop
         self._on_event = on_event
@@ -94,9 +94,9 @@ class Serving:
         self._thread = threading.get_ident()
 
     async def stop(self) -> None:
-        """End the connection at once, and every handler that can be ended."""
+        """End every connection at once, and every handler that can be ended."""
         if self.pump.failure is None:
-            self.pump.input(self.transport.close)
+            self.pump.input(self.pump.transport.close)
         self.pump.abort()
         for request in list(self._work):
             self._cancel(request)
@@ -115,8 +115,8 @@ class Serving:
             self._cancel(event.request)
 
     def _begin(self, request: IncomingRequest) -> None:
-        context = Context(request, self.engine, self._submit)
-        invocation = self._app.begin(self.engine, request, context, now=self._loop.time())
+        context = Context(request, self._answers, self._submit)
+        invocation = self._app.begin(self._answers, request, context, now=self._loop.time())
         if invocation is None:
             return
         if invocation.is_async:
@@ -196,3 +196,24 @@ class Serving:
         else:
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._submit, action)
+
+
+class Serving(Handlers):
+    """One connection of `app`. A channel for it must be entered into `pump` before `accepted`."""
+
+    def __init__(
+        self,
+        app: App,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        threads: int,
+        grace: float = 10.0,
+        on_event: OnEvent | None = None,
+        on_wire: OnWire | None = None,
+        **engine_options: Any,
+    ) -> None:
+        now = loop.time()
+        self.engine = app.engine(now=now, **engine_options)
+        super().__init__(app, loop, self.engine, threads=threads, on_event=on_event)
+        self.transport = LineServer(self.engine, now=now, grace=grace)
+        self.pump = Pump(self.transport, loop, self._deliver, on_wire=on_wire)

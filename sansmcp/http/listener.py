@@ -48,6 +48,7 @@ from ..wire.http1 import (
     RequestHead,
 )
 from .exchange import EndResponse, ExchangeId, Headers, HttpRequest, SendBody, StartResponse
+from .guard import DEFAULT_POLICY, LOOPBACK, GuardPolicy
 from .legacy import SESSION_ID
 from .responses import earliest
 from .server import HttpServer
@@ -57,6 +58,8 @@ _BODY: Final = "body_timeout"
 _IDLE: Final = "idle_timeout"
 _LINGER: Final = "linger_timeout"
 _STALL: Final = "stall_timeout"
+
+_EVERYWHERE: Final = ("", "0.0.0.0", "::")
 
 _TOO_MANY: Final = (
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 10\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
@@ -467,6 +470,18 @@ class HttpListener:
 
     def _limit_hit(self, limit: str, detail: str) -> None:
         self._events.append(LimitHit(limit, detail))
+
+
+def policy_for(host: str) -> GuardPolicy:
+    """The policy of a server that listens at `host`: loopback names, and that name or address.
+
+    Where it listens everywhere (``0.0.0.0``, ``::`` or nothing), by which names it is reached cannot be
+    told, and they have to be listed. Raises LocalProtocolError for a `host` that is none.
+    """
+    if host in _EVERYWHERE:
+        return DEFAULT_POLICY
+    names = (*LOOPBACK, f"[{host}]" if ":" in host else host)
+    return GuardPolicy(hosts=names, origins=names)
 
 
 def _block(headers: Headers) -> FieldBlock:

@@ -1,0 +1,327 @@
+"""Serves an `App` over HTTP: sockets of the loop under an `HttpListener`, which decides everything."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Sequence
+from ssl import SSLContext
+from types import TracebackType
+from typing import Any, Self, TypedDict, Unpack, cast
+
+from sansmcp.app import App
+from sansmcp.events import Event
+from sansmcp.http.guard import GuardPolicy
+from sansmcp.http.legacy_session import SessionPolicy
+from sansmcp.http.listener import DEFAULT_CONNECTIONS, ConnectionPolicy, HttpListener, policy_for
+from sansmcp.http.server import HttpServer
+from sansmcp.limits import SERVER_LIMITS, Limits
+from sansmcp.ops import ConnectionId, Op
+from sansmcp.revisions import ALL_REVISIONS, Revision
+from sansmcp.wire.jsoncodec import JsonCodec
+
+from ._pump import Channel, OnEvent, OnWire, Pump, Transport
+from ._server import Handlers
+
+Ready = Callable[[str, int], object]
+"""Called with the host and the port, once clients can connect."""
+
+
+class HttpOptions(TypedDict, total=False):
+    """What a server over HTTP can be told."""
+
+    path: str | None
+    """Where the endpoint is; None for everywhere. **/mcp** unless given."""
+    ssl: SSLContext | None
+    """Speak TLS with this context."""
+    threads: int
+    """Threads for handlers that are plain functions, **16** unless given; 0: they run in the loop."""
+    limits: Limits
+    policy: GuardPolicy | None
+    """Which hosts and pages are served; None: loopback names, and where it listens (`policy_for`)."""
+    sessions: SessionPolicy | None
+    """Bounds of the sessions of older clients."""
+    connections: ConnectionPolicy
+    """Bounds of the connections."""
+    revisions: Sequence[Revision]
+    codec: JsonCodec | None
+    keep_alive: float | None
+    """Seconds of silence after which a client is sent a comment, **15** unless given; None: never."""
+    response_timeout: float | None
+    """Seconds after which a request of 2026-07-28 is answered 504; None, the default: never."""
+    max_exchanges: int
+    """Responses that may be open at once, **16 384** unless given; past it requests are answered 503."""
+    legacy: bool
+    """Whether clients of the revisions before 2026-07-28 are served. **True** unless given."""
+    strict: bool
+    """Turn tolerances into faults."""
+    on_event: OnEvent | None
+    on_wire: OnWire | None
+    """Sees the bytes of all connections."""
+
+
+async def serve_http(
+    app: App,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    *,
+    ready: Ready | None = None,
+    **options: Unpack[HttpOptions],
+) -> None:
+    """Serve `app` over HTTP until cancelled. With `port` 0 the system chooses one; `ready` is told it.
+
+    Handlers are called as by `serve_stdio`. Raises OSError if it cannot listen there, and
+    LocalProtocolError for options that cannot be.
+    """
+    async with HttpServing(app, host, port, **options) as serving:
+        if ready is not None:
+            ready(serving.host, serving.port)
+        await serving.closed()
+
+
+class HttpServing:
+    """A server over HTTP for as long as the context lasts::
+
+        async with HttpServing(app) as serving:
+            print(serving.url)
+            await serving.closed()
+
+    The parameters and errors are those of `serve_http`. At its end what is open is answered, as far as
+    that takes no time, handlers are cancelled and connections closed.
+    """
+
+    def __init__(
+        self, app: App, host: str = "127.0.0.1", port: int = 0, **options: Unpack[HttpOptions]
+    ) -> None:
+        self.host = host
+        """Where it listens."""
+        self.port = port
+        """Where it listens: the real port once the context was entered."""
+        self._app = app
+        self._options = options
+        self._path = options.get("path", "/mcp")
+        self._handlers: _HttpHandlers | None = None
+        self._server: asyncio.Server | None = None
+
+    @property
+    def url(self) -> str:
+        """Of the endpoint."""
+        scheme = "http" if self._options.get("ssl") is None else "https"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{scheme}://{host}:{self.port}{self._path or '/'}"
+
+    @property
+    def listener(self) -> HttpListener:
+        """The machine behind it, for its `stats`. Raises RuntimeError outside of the context."""
+        if self._handlers is None:
+            raise RuntimeError("the server was not started")
+        return self._handlers.listener
+
+    async def closed(self) -> None:
+        """Return when the server has ended; raise what ended it, if that was a fault of this library.
+
+        Raises RuntimeError outside of the context.
+        """
+        if self._handlers is None:
+            raise RuntimeError("the server was not started")
+        pump = self._handlers.pump
+        await pump.gone.wait()
+        if pump.failure is not None:
+            raise pump.failure
+
+    async def __aenter__(self) -> Self:
+        if self._handlers is not None:
+            raise RuntimeError("a server is started once")
+        options: dict[str, Any] = dict(self._options)
+        tls = options.pop("ssl", None)
+        if options.get("policy") is None:
+            options["policy"] = policy_for(self.host)
+        loop = asyncio.get_running_loop()
+        handlers = _HttpHandlers(self._app, loop, **options)
+        self._server = await loop.create_server(
+            lambda: _Connection(handlers), self.host or None, self.port, ssl=tls
+        )
+        self._handlers = handlers
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        assert self._server is not None
+        assert self._handlers is not None
+        self._server.close()
+        await self._handlers.stop()
+        await self._server.wait_closed()
+
+
+class _HttpHandlers(Handlers):
+    """All connections of `app`."""
+
+    pump: _HttpPump
+
+    def __init__(
+        self,
+        app: App,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        policy: GuardPolicy,
+        threads: int = 16,
+        limits: Limits = SERVER_LIMITS,
+        connections: ConnectionPolicy = DEFAULT_CONNECTIONS,
+        revisions: Sequence[Revision] = ALL_REVISIONS,
+        on_event: OnEvent | None = None,
+        on_wire: OnWire | None = None,
+        **server_options: Any,
+    ) -> None:
+        now = loop.time()
+        server = HttpServer(
+            app.engine,
+            now=now,
+            entropy=secrets.token_bytes,
+            policy=policy,
+            limits=limits,
+            revisions=revisions,
+            input_schema=app.input_schema,
+            **server_options,
+        )
+        super().__init__(app, loop, server, threads=threads, on_event=on_event)
+        self.listener = HttpListener(server, now=now, policy=connections)
+        self.pump = _HttpPump(self.listener, loop, self._deliver, on_wire=on_wire)
+
+
+class _HttpPump(Pump):
+    """Drives a listener, whose connections are read, or not, one by one."""
+
+    def __init__(
+        self,
+        listener: HttpListener,
+        loop: asyncio.AbstractEventLoop,
+        deliver: Callable[[Event], None],
+        *,
+        on_wire: OnWire | None,
+    ) -> None:
+        super().__init__(cast(Transport, listener), loop, deliver, on_wire=on_wire)
+        self._listener = listener
+        self._last_conn = 0
+        self._used: set[ConnectionId] = set()
+        """Connections on which something happened since it was asked whether they are read."""
+        self._took_requests = True
+
+    def enter(self, channel: Channel) -> ConnectionId:
+        """A client connected."""
+        conn = self._last_conn = self._last_conn + 1
+        self.channels[conn] = channel
+        return conn
+
+    def used(self, conn: ConnectionId) -> None:
+        """Whether `conn` is read may have changed."""
+        self._used.add(conn)
+
+    def receive(self, conn: ConnectionId, data: bytes) -> None:
+        self._used.add(conn)
+        super().receive(conn, data)
+
+    def _execute(self, op: Op) -> None:
+        self._used.add(op.conn)
+        super()._execute(op)
+
+    def _settle(self) -> None:
+        listener = self._listener
+        if listener.finished:
+            self._finish()
+            return
+        when, timer = listener.next_timeout(), self._timer
+        if when is not None and (timer is None or when < timer.when()):
+            if timer is not None:
+                timer.cancel()
+            self._timer = self.loop.call_at(when, self._on_timer)
+        if listener.takes_requests is not self._took_requests:
+            self._took_requests = not self._took_requests
+            self._used.update(self.channels)
+        for conn in self._used:
+            channel = self.channels.get(conn)
+            if channel is not None:
+                channel.want_data(listener.wants_data(conn))
+        self._used.clear()
+
+
+class _Connection(asyncio.Protocol, Channel):
+    """One socket."""
+
+    _transport: asyncio.Transport
+    _conn: ConnectionId
+
+    def __init__(self, handlers: _HttpHandlers) -> None:
+        self._pump = handlers.pump
+        self._listener = handlers.listener
+        self._reading = True
+        self._paused = False
+
+    # the loop calls these ------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        if self._pump.failure is not None:
+            self._transport.abort()
+        self._conn = self._pump.enter(self)
+        name = transport.get_extra_info("peername")
+        peer = f"{name[0]}:{name[1]}" if isinstance(name, tuple) else ""
+        if self._pump.failure is None:
+            self._pump.input(self._listener.accepted, self._conn, peer)
+
+    def data_received(self, data: bytes) -> None:
+        self._pump.receive(self._conn, data)
+
+    def eof_received(self) -> bool:
+        self._pump.input(self._listener.receive_eof, self._conn)
+        # What is still to be written can be, except under TLS, where one end is the end of both.
+        return self._transport.get_extra_info("sslcontext") is None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._pump.channels.pop(self._conn, None)
+        if self._pump.failure is None:
+            self._pump.input(self._listener.failed, self._conn, str(exc or "closed"))
+        self._pump.lost(self._conn)
+
+    def pause_writing(self) -> None:
+        self._paused = True
+        self._listener.pause_writing(self._conn)
+        self._pump.used(self._conn)
+        self._pump.soon()
+
+    def resume_writing(self) -> None:
+        self._paused = False
+        self._listener.resume_writing(self._conn)
+        self._pump.used(self._conn)
+        self._pump.soon()
+
+    # the pump calls these ------------------------------------------------------------------------
+
+    def write(self, data: bytes) -> None:
+        self._transport.write(data)
+
+    def close_write(self) -> None:
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+
+    def close(self) -> None:
+        if self._paused:  # what was written is not read
+            self._transport.abort()
+        else:
+            self._transport.close()
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+    def want_data(self, wanted: bool) -> None:
+        if wanted is self._reading or self._transport.is_closing():
+            return
+        self._reading = wanted
+        if wanted:
+            self._transport.resume_reading()
+        else:
+            self._transport.pause_reading()
