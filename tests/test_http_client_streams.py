@@ -183,6 +183,18 @@ def test_waits_double_up_to_their_bound() -> None:
 
 
 @pytest.mark.req("P3")
+def test_a_server_that_is_busy_says_how_long() -> None:
+    link, asked = calling()
+    link.stream(asked, PRIMING)
+    link.advance(1.0)
+    link.answer(link.last, 503, headers=[("retry-after", "20")])
+    link.advance(19.9)
+    assert len(link.of_rpc("GET")) == 1
+    link.advance(0.1)
+    assert len(link.of_rpc("GET")) == 2
+
+
+@pytest.mark.req("P3")
 @pytest.mark.case("E-11")
 def test_no_reconnects_are_none() -> None:
     link, asked = calling(http={"reconnect": ReconnectPolicy(limit=0)})

@@ -259,7 +259,7 @@ class Sessions(Requests):
         stream = ex.stream
         assert stream is not None
         if error.retryable and stream.may_retry(self._reconnect):
-            self._pause(ex, stream)
+            self._pause(ex, stream, error)
             return
         self._close_stream(ex)
         if error.retryable or error.status in (401, 403):

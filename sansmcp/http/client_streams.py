@@ -173,7 +173,7 @@ class Streams(Carrier):
         """The stream of a legacy request is not there: ask for it again later, or give up."""
         stream = ex.stream
         if stream is not None and ex.awaited and stream.may_retry(self._reconnect):
-            self._pause(ex, stream)
+            self._pause(ex, stream, error)
         else:
             tries = 0 if stream is None else stream.tries
             self._close_stream(ex)
@@ -182,10 +182,10 @@ class Streams(Carrier):
                 error = self._lost(ex, why)
             self._fail(ex, error, ProbeOutcome(kind=Outcome.NETWORK_ERROR, detail=str(error)))
 
-    def _pause(self, ex: ClientExchange, stream: EventStream) -> None:
+    def _pause(self, ex: ClientExchange, stream: EventStream, error: HttpFailure) -> None:
         stream.machine.fire(StreamInput.LOSE)
         self._paused[stream.number] = ex
-        wait = self._reconnect.wait(stream.tries, stream.retry)
+        wait = max(self._reconnect.wait(stream.tries, stream.retry), error.retry_after or 0.0)
         self._timers.set((_RESUME, stream.number), self._now + wait, _RESUME)
 
     def _resume(self, number: int) -> None:
