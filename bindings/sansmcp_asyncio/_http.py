@@ -265,6 +265,8 @@ class _Connection(asyncio.Protocol, Channel):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        # Where it does, what is still to be written can be; under TLS one end is the end of both.
+        self._half_closes = self._transport.can_write_eof()
         if self._pump.failure is not None:
             self._transport.abort()
         self._conn = self._pump.enter(self)
@@ -278,8 +280,7 @@ class _Connection(asyncio.Protocol, Channel):
 
     def eof_received(self) -> bool:
         self._pump.input(self._listener.receive_eof, self._conn)
-        # What is still to be written can be, except under TLS, where one end is the end of both.
-        return self._transport.get_extra_info("sslcontext") is None
+        return self._half_closes
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._pump.channels.pop(self._conn, None)
@@ -305,7 +306,7 @@ class _Connection(asyncio.Protocol, Channel):
         self._transport.write(data)
 
     def close_write(self) -> None:
-        if self._transport.can_write_eof():
+        if self._half_closes:
             self._transport.write_eof()
 
     def close(self) -> None:

@@ -3,10 +3,13 @@
 import asyncio
 import http.client
 import json
+import shutil
 import ssl
+import subprocess
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -119,13 +122,16 @@ class Talk:
 
 
 @asynccontextmanager
-async def served(**options: Any) -> AsyncIterator[tuple[HttpServing, Callable[[], Awaitable[Talk]]]]:
+async def served(**options: Any) -> AsyncIterator[tuple[HttpServing, Callable[..., Awaitable[Talk]]]]:
     """A server, and what connects to it."""
     talks: list[Talk] = []
     async with asyncio.timeout(30), HttpServing(make_app(), **options) as serving:
 
-        async def connect() -> Talk:
-            talk = Talk(*await asyncio.open_connection(serving.host, serving.port))
+        async def connect(tls: ssl.SSLContext | None = None) -> Talk:
+            name = None if tls is None else "localhost"
+            talk = Talk(
+                *await asyncio.open_connection(serving.host, serving.port, ssl=tls, server_hostname=name)
+            )
             talks.append(talk)
             return talk
 
@@ -453,6 +459,34 @@ def test_a_serving_is_used_once_and_inside_its_context() -> None:
     run(main)
 
 
-def test_a_context_that_speaks_tls() -> None:
+def test_the_url_of_an_address() -> None:
     serving = HttpServing(make_app(), "::1", 8443, ssl=ssl.create_default_context(), path=None)
     assert serving.url == "https://[::1]:8443/"
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="there is nothing to make a certificate with")
+def test_tls(tmp_path: Path) -> None:
+    key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "certificate.pem")
+    make = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost"
+    names = ["-addext", "subjectAltName=DNS:localhost"]
+    argv = [*make.split(), *names, "-keyout", key, "-out", certificate]
+    subprocess.run(argv, check=True, capture_output=True, timeout=30)
+    theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    theirs.load_cert_chain(certificate, key)
+    ours = ssl.create_default_context(cafile=certificate)
+    told: list[Event] = []
+
+    async def main() -> None:
+        async with served(ssl=theirs, on_event=told.append) as (serving, connect):
+            first, second, third = [await connect(ours) for _ in range(3)]
+            assert (await first.ask(tool("add", {"a": 1, "b": 2})))[0] == 200
+            first.writer.write(post(tool("wait", token="t")))
+            await soon(lambda: serving.listener.stats()["answering"], "the request")
+            first.close()
+            await soon(lambda: [e for e in told if isinstance(e, RequestCancelled)], "the cancel")
+            second.writer.write(b"nonsense\r\n\r\n")
+            assert (await second.head())[0] == 400
+            second.close()
+            assert (await third.ask(tool("add", {"a": 1, "b": 2})))[0] == 200
+
+    run(main)
