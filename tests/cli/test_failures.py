@@ -247,7 +247,7 @@ def test_no_version_in_common() -> None:
     assert old.code == 3
     assert old.err == (
         f"sansmcp: {PYTHON}: asked for protocol version 2025-11-25, the server answered '1999-01-01',"
-        " which this client does not speak\n"
+        " which this client does not accept\n"
     )
     pinned = invoke("tools", "--json", "--mode", "2025-03-26", "--", *DEMO, "modern")
     assert pinned.code == 3
