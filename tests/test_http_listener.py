@@ -557,10 +557,11 @@ def test_while_events_pile_up_no_request_is_taken() -> None:
 
 def test_close_answers_what_is_open() -> None:
     wire = Wire(answers=False)
-    idle, waiting, streaming = (wire.connect(conn) for conn in (1, 2, 3))
+    idle, waiting, streaming, uploading = (wire.connect(conn) for conn in (1, 2, 3, 4))
     wire.send(ask(), 2)
     wire.send(ask(progress=True), 3)
     wire.progress(1)
+    wire.send(ask()[:-1], 4)
     assert not finished(wire)
     for _ in range(2):
         wire.listener.close(wire.now)
@@ -569,7 +570,8 @@ def test_close_answers_what_is_open() -> None:
     assert (idle.closed, waiting.closed, streaming.closed) == (True, True, True)
     assert waiting.statuses[0] in (200, 503)
     assert streaming.data.endswith(b"0\r\n\r\n")
-    late = wire.connect(4)
+    assert (uploading.statuses, uploading.closed) == ([503], True)
+    late = wire.connect(5)
     assert late.closed
     assert late.data == b""
     assert wire.listener.next_timeout() is None

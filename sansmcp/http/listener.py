@@ -303,6 +303,9 @@ class HttpListener:
         self._closing = True
         self.server.close(self._now)
         self._touched.update(self._conns)
+        for c in self._conns.values():
+            if c.head is not None:
+                self._refuse(c, 503)
 
     # reading -------------------------------------------------------------------------------------
 
@@ -407,7 +410,7 @@ class HttpListener:
                     return
                 c.unsent += len(data)
             self._ops.append(Write(c.id, data))
-        if c.exchange is None and (codec.should_close or c.gone or (self._closing and c.head is None)):
+        if c.exchange is None and (codec.should_close or c.gone or self._closing):
             self._end(c)
         else:
             self._arm(c)
@@ -433,13 +436,14 @@ class HttpListener:
 
     def _end(self, c: _Connection) -> None:
         """All was written on `c`, though maybe not all has left."""
-        if c.lingering:
-            if c.gone:
-                self._close(c)
-        elif c.paused and not self._closing:
-            c.waits_for = None  # the stall is bounded
+        if c.gone or self._closing:
+            self._close(c)
+        elif c.lingering:
+            pass  # until its deadline
+        elif c.paused:
+            c.waits_for = None  # until it reads; for how long is bounded elsewhere
             self._timers.clear(c.id)
-        elif c.codec.lingers and not self._closing:
+        elif c.codec.lingers:
             c.lingering = True
             c.waits_for = _LINGER
             self._ops.append(CloseWrite(c.id))
@@ -463,9 +467,13 @@ class HttpListener:
             self._close(c)
             return
         self._limit_hit(reason, f"{c} was answered 408: no whole body within {policy.body_timeout:g} s")
+        self._refuse(c, 408)
+
+    def _refuse(self, c: _Connection, status: int) -> None:
+        """Answer a request whose body is not here, and read nothing more."""
         c.head = None
         c.body.clear()
-        c.codec.send_response(408, close=True)
+        c.codec.send_response(status, close=True)
         self._touched[c.id] = c
 
     def _limit_hit(self, limit: str, detail: str) -> None:
