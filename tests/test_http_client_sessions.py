@@ -511,6 +511,23 @@ def test_a_server_without_such_a_stream_is_asked_once(status: int) -> None:
 
 
 @pytest.mark.req("P5")
+@pytest.mark.parametrize("status", [400, 405])
+def test_a_stream_that_was_there_and_is_refused_later_is_told(status: int) -> None:
+    link, get = listening(http=ALL_TOOLS)
+    link.stream(get)
+    link.advance(1.0)
+    link.answer(link.last, status)
+    ended: Any = link.one(ServerStreamEnded).error
+    assert ended.status == status
+    link.advance(100.0)
+    assert len(link.of_rpc("GET")) == 2
+    link.call()
+    link.answer(link.last, 404)
+    reopen(link)
+    assert len(link.of_rpc("GET")) == 3, "a server that had one may have one again"
+
+
+@pytest.mark.req("P5")
 @pytest.mark.case("H-04")
 def test_a_server_that_wants_to_know_who_listens_says_so() -> None:
     link, get = listening()

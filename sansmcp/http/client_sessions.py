@@ -262,7 +262,7 @@ class Sessions(Requests):
             self._pause(ex, stream, error)
             return
         self._close_stream(ex)
-        if error.retryable or error.status in (401, 403):
+        if error.retryable or error.status in (401, 403) or stream.opened:
             if stream.tries:
                 text = f"{ex.subject}: gone after {stream.tries} tries; at last: {error}"
                 error = StreamLost(text, status=error.status, fault=PeerFault.STREAM_ENDED, retryable=True)
