@@ -188,6 +188,7 @@ SPEECHES = {
 }
 
 
+@pytest.mark.req("R11")
 @pytest.mark.parametrize("name", SPEECHES)
 @given(data=st.data())
 def test_how_the_bytes_are_divided_means_nothing(name: str, data: st.DataObject) -> None:
@@ -206,6 +207,7 @@ def test_how_the_bytes_are_divided_means_nothing(name: str, data: st.DataObject)
     assert (seen.half_closed or seen.closed) == (expected.half_closed or expected.closed)
 
 
+@pytest.mark.req("R11")
 @pytest.mark.parametrize(
     ("name", "statuses", "ended"),
     [
@@ -368,6 +370,7 @@ def test_what_comes_together_is_one_write() -> None:
 # bodies ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.req("R7")
 @pytest.mark.parametrize("framing", ["length", "chunks"])
 def test_a_body_that_is_too_large(framing: str) -> None:
     wire = Wire(limits=Limits(max_body=100))
@@ -457,6 +460,7 @@ def test_between_requests_the_time_starts_anew() -> None:
     assert seen.closed
 
 
+@pytest.mark.req("R8")
 def test_an_answer_may_take_as_long_as_it_takes() -> None:
     wire = Wire(answers=False)
     seen = wire.connect()

@@ -151,6 +151,7 @@ def text_of(answer: Any) -> str:
 # both eras ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.req("R11")
 def test_a_modern_client() -> None:
     async def main() -> None:
         async with served() as (serving, connect):
@@ -169,6 +170,7 @@ def test_a_modern_client() -> None:
     run(main)
 
 
+@pytest.mark.req("R11")
 def test_a_legacy_client() -> None:
     async def main() -> None:
         async with served() as (_, connect):
@@ -352,6 +354,7 @@ def test_functions_run_in_threads_or_in_the_loop(threads: int) -> None:
 # bounds and refusals -----------------------------------------------------------------------------
 
 
+@pytest.mark.req("R7")
 def test_a_body_that_is_too_large_is_refused_before_it_is_sent() -> None:
     async def main() -> None:
         async with served(limits=Limits(max_body=1000)) as (_, connect):
@@ -384,6 +387,7 @@ def test_too_many_connections_and_slow_ones() -> None:
     run(main)
 
 
+@pytest.mark.req("R6")
 def test_foreign_pages_and_hosts_are_turned_away() -> None:
     async def main() -> None:
         async with served() as (serving, connect):

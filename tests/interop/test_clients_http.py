@@ -84,7 +84,7 @@ async def all_gone(serving: HttpServing) -> None:
 
 
 @pytest.mark.parametrize(("client", "served"), rows())
-@pytest.mark.req("A17", "J1")
+@pytest.mark.req("A17", "J1", "R11")
 @asynchronous
 async def test_client_gets_everything(client: str, served: tuple[Revision, ...], tmp_path: Path) -> None:
     needs(client)
@@ -102,7 +102,7 @@ async def test_client_gets_everything(client: str, served: tuple[Revision, ...],
     assert set(report.ends) == {None}
 
 
-@pytest.mark.req("A17", "J1")
+@pytest.mark.req("A17", "J1", "R11")
 @asynchronous
 async def test_clients_of_both_eras_at_once(tmp_path: Path) -> None:
     for client in CLIENTS:
