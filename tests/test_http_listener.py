@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import attrs
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sansmcp import App, Event, IncomingRequest, LimitHit, LocalProtocolError, MessageIgnored, PeerFault
@@ -190,6 +190,7 @@ SPEECHES = {
 
 @pytest.mark.req("R11")
 @pytest.mark.parametrize("name", SPEECHES)
+@settings(deadline=None)
 @given(data=st.data())
 def test_how_the_bytes_are_divided_means_nothing(name: str, data: st.DataObject) -> None:
     speech = SPEECHES[name]
@@ -602,6 +603,7 @@ def test_what_is_unknown_is_harmless() -> None:
     assert listener.next_op() is None
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_whatever_clients_do_nothing_is_left_of_them(data: st.DataObject) -> None:
     wire = Wire(answers=data.draw(st.booleans()), connections={"max_connections": 3})
