@@ -9,7 +9,7 @@ import pytest
 from sansmcp import LimitHit, Limits, ListChanged, McpError, RequestFailed, ResultReady
 from sansmcp.events import ToolExcluded
 
-from .http_client_support import CUTS, DONE, LEGACY, Asked, Link, linked, note
+from .http_client_support import CUTS, DONE, LEGACY, Asked, Link, linked, note, response
 
 REGION = {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}
 ZONE = {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Zone"}}}
@@ -130,6 +130,20 @@ def test_a_badly_annotated_tool_is_left_out_and_told(cut: Any) -> None:
     assert set(excluded) == {"empty", "space", "number", "twice", "inside", ""}
     assert all(excluded.values())
     assert [type(e) for e in link.said].index(ToolExcluded) < [type(e) for e in link.said].index(ResultReady)
+
+
+@pytest.mark.req("C5", "C8")
+@pytest.mark.case("J-01")
+def test_a_server_that_turns_ids_into_text_is_understood_here_too() -> None:
+    link = linked()
+    link.engine.list_tools(now=0.0)
+    link.drain()
+    bad = tool("x", {"properties": {"x": {"type": "string", "x-mcp-header": ""}}})
+    link.reply(listed(bad, tool()), id=str(link.last.message["id"]))
+    assert link.one(ResultReady).raw["tools"] == [tool()]
+    assert mirrored(called(link))
+    link.stream(link.last, response(link.last, error=-32020, id=str(link.last.message["id"])))
+    assert link.last.rpc == "tools/list"
 
 
 @pytest.mark.req("C5")

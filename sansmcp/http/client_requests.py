@@ -63,6 +63,11 @@ def check_headers(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     return checked
 
 
+def _same(message_id: object, ex: ClientExchange) -> bool:
+    """Whether an answer is the one to `ex`: also under its id as text, which the engine may tolerate."""
+    return str(message_id) == str(ex.request_id)
+
+
 class Requests(Streams):
     """Everything of `HttpClient` that concerns one request and its answer."""
 
@@ -328,7 +333,7 @@ class Requests(Streams):
             if "error" in value:
                 if self._take_error(ex, value):
                     return
-            elif ex.modern and ex.message["method"] == Method.LIST_TOOLS and value.get("id") == ex.request_id:
+            elif ex.modern and ex.message["method"] == Method.LIST_TOOLS and _same(value.get("id"), ex):
                 self._look_at_tools(ex, value.get("result"))
         self.engine.receive_message(value, now=self._now, origin=ex.id)
 
@@ -341,7 +346,7 @@ class Requests(Streams):
         if message.id is None and not probing:
             self._refused(ex, message)
             return True
-        if message.code == ErrorCode.HEADER_MISMATCH and message.id == ex.request_id:
+        if message.code == ErrorCode.HEADER_MISMATCH and _same(message.id, ex):
             return self._recover_headers(ex, McpError(message.code, message.message, message.data))
         return False
 
