@@ -192,6 +192,8 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
     from .limits import (
         Timeouts as Timeouts,
     )
+    from .line_client import LineClient as LineClient
+    from .line_server import LineServer as LineServer
     from .ops import (
         Close as Close,
     )
@@ -289,8 +291,6 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
     from .stdio import (
         child_environment as child_environment,
     )
-    from .stream import LineClient as LineClient
-    from .stream import LineServer as LineServer
     from .types.lifecycle import (
         ClientCapabilities as ClientCapabilities,
     )
@@ -340,7 +340,8 @@ _HOMES: Final = {
         "Auto Evidence Legacy Outcome Pin ProbeContext ProbeOutcome Step TransportKind Verdict classify_probe"
     ),
     "stdio": "Command NO_RESTART RestartPolicy ShutdownLadder StdioClient child_environment",
-    "stream": "LineClient LineServer",
+    "line_client": "LineClient",
+    "line_server": "LineServer",
     "types.lifecycle": "ClientCapabilities Implementation ServerCapabilities",
     "wire.jsoncodec": "default_codec fast_codec standard_codec",
 }

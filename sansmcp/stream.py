@@ -13,29 +13,24 @@ from abc import ABC, abstractmethod
 from collections import deque
 from typing import Final, Generic, TypeVar
 
-from .client import ClientEngine
 from .clock import Deadlines
 from .errors import PeerFault
 from .events import (
     CloseConnection,
     DeviationTolerated,
     Event,
-    LimitHit,
     MessageIgnored,
     Reconnect,
     SendNotification,
     SendRequest,
     SendResponse,
 )
-from .ops import Close, ConnectionId, Op, Write
-from .server import ServerEngine
+from .ops import ConnectionId, Op, Write
 from .session.endpoint import Endpoint
 from .wire.lines import LineDecoder, LineFault, encode_line
 from .wire.peek import excerpt
 
 E = TypeVar("E", bound=Endpoint)
-
-TIMER_GRACE: Final = "grace"
 
 
 class LineTransport(ABC, Generic[E]):
@@ -190,129 +185,3 @@ class LineTransport(ABC, Generic[E]):
 
     def _on_timer(self, key: str) -> None:
         """A deadline of the transport's own has passed."""
-
-
-class LineClient(LineTransport[ClientEngine]):
-    """A client on a stream that somebody else connects: a socket, or memory."""
-
-    def __init__(self, engine: ClientEngine, *, now: float) -> None:
-        super().__init__(engine, now=now)
-        self._ended = False
-
-    @property
-    def finished(self) -> bool:
-        return self._ended and not self._ops
-
-    def opened(self, conn: ConnectionId, now: float) -> None:
-        """The stream is there: the engine may speak."""
-        self._tick(now)
-        self._conn = conn
-        self.engine.connect(now=self._now)
-
-    def receive_eof(self, conn: ConnectionId, now: float) -> None:
-        """The server will send nothing more."""
-        self._lost(conn, now, "the server closed the connection")
-
-    def failed(self, conn: ConnectionId, error: str, now: float) -> None:
-        """The stream broke; what was not written never left."""
-        self._lost(conn, now, f"the connection failed: {error}")
-
-    def _lost(self, conn: ConnectionId, now: float, detail: str) -> None:
-        self._tick(now)
-        if conn == self._conn and not self._ended:
-            self._decoder.receive_eof()
-            self._feed()
-            self._input_ended = True
-            self.engine.connection_lost(now=self._now, detail=detail)
-            self._pump()
-
-    def close(self, now: float) -> None:
-        """End the conversation and the stream."""
-        self._tick(now)
-        self.engine.close(now=self._now)
-
-    def _on_close(self) -> None:
-        if not self._ended:
-            self._ended = True
-            self._ops.append(Close(self._conn))
-
-    def _on_reconnect(self, event: Reconnect) -> None:
-        # There is nobody here who could bring the stream back.
-        self.engine.close(now=self._now)
-
-
-class LineServer(LineTransport[ServerEngine]):
-    """A server on a stream: standard input and output, a socket, or memory.
-
-    `grace` is how long (seconds) answers that are owed may still be given after the client closed
-    its side.
-    """
-
-    def __init__(self, engine: ServerEngine, *, now: float, grace: float = 10.0) -> None:
-        super().__init__(engine, now=now)
-        self._grace = grace
-        self._ended = False
-        self._draining = False
-        """Whether the engine knows of the end: it is told after the last line."""
-
-    @property
-    def finished(self) -> bool:
-        return self._ended and not self._ops
-
-    @property
-    def wants_data(self) -> bool:
-        return super().wants_data and not self._writes_paused
-
-    @property
-    def _holds_lines(self) -> bool:  # type: ignore[override]
-        # one read can hold thousands of requests, and each answer can be large
-        return self._writes_paused
-
-    def accepted(self, conn: ConnectionId, now: float) -> None:
-        """The stream is there."""
-        self._tick(now)
-        self._conn = conn
-
-    def receive_eof(self, conn: ConnectionId, now: float) -> None:
-        """The client sends nothing more; answers already owed are still given."""
-        self._tick(now)
-        if conn == self._conn and not self._ended:
-            self._decoder.receive_eof()
-            self._input_ended = True
-            self._feed()
-            self._pump()
-
-    def _pump(self) -> None:
-        super()._pump()
-        # not before every line that came earlier was taken
-        if self._input_ended and not self._draining and not self._lines_left:
-            self._draining = True
-            self._timers.set(TIMER_GRACE, self._now + self._grace, TIMER_GRACE)
-            self.engine.receive_eof(now=self._now)
-            super()._pump()
-
-    def failed(self, conn: ConnectionId, error: str, now: float) -> None:
-        """The client does not read any more, or the stream broke."""
-        self._tick(now)
-        if conn == self._conn and not self._ended:
-            self._tell(MessageIgnored(PeerFault.WRITE_CLOSED, f"the stream failed: {error}"))
-            self.engine.connection_lost(now=self._now, detail=f"the stream failed: {error}")
-            self._pump()
-
-    def close(self, now: float) -> None:
-        """End the conversation and the stream, after what was said before."""
-        self._tick(now)
-        self.engine.close(now=self._now)
-
-    def _on_timer(self, key: str) -> None:
-        self._tell(LimitHit(key, f"answers were still owed {self._grace:g} s after the end of input"))
-        self.engine.close(now=self._now)
-
-    def _on_close(self) -> None:
-        if not self._ended:
-            self._ended = True
-            self._timers.clear_all()
-            self._ops.append(Close(self._conn))
-
-    def _on_reconnect(self, event: Reconnect) -> None:
-        """A server never asks for that."""

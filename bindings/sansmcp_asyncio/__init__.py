@@ -3,14 +3,20 @@
     async with sansmcp_asyncio.connect("python server.py") as client:
         print(await client.call_tool("echo", {"text": "hi"}))
 
-Needs nothing but the standard library beside sansmcp itself.
+Needs nothing but the standard library beside sansmcp itself. Each name is loaded when it is first
+used: a client does not wait for what a server is made of.
 """
 
-from ._client import Client, Events, Opening
-from ._connect import EngineOptions, connect, connect_memory
-from ._http import HttpOptions, HttpServing, serve_http
-from ._stdio import serve_stdio
-from ._verbs import ListOptions, Options, Verbs
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from ._client import Client, Events, Opening
+    from ._connect import EngineOptions, connect
+    from ._http import HttpOptions, HttpServing, serve_http
+    from ._memory import connect_memory
+    from ._stdio import serve_stdio
+    from ._verbs import ListOptions, Options, Verbs
 
 __all__ = [
     "Client",
@@ -27,3 +33,26 @@ __all__ = [
     "serve_http",
     "serve_stdio",
 ]
+
+_HOMES: Final = {
+    "_client": ("Client", "Events", "Opening"),
+    "_connect": ("EngineOptions", "connect"),
+    "_http": ("HttpOptions", "HttpServing", "serve_http"),
+    "_memory": ("connect_memory",),
+    "_stdio": ("serve_stdio",),
+    "_verbs": ("ListOptions", "Options", "Verbs"),
+}
+_HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names}
+
+if not TYPE_CHECKING:  # a type checker would believe every name
+
+    def __getattr__(name: str) -> Any:
+        module = _HOME_OF.get(name)
+        if module is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(f".{module}", __name__), name)
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME_OF})

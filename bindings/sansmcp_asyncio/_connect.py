@@ -1,4 +1,4 @@
-"""How a client comes to be: a server as a child process, or in this process."""
+"""How a client comes to be whose server is a child process."""
 
 from __future__ import annotations
 
@@ -9,20 +9,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypedDict, Unpack
 
 from sansmcp import __version__
-from sansmcp.app import App
 from sansmcp.client import ClientEngine
 from sansmcp.errors import LocalProtocolError
-from sansmcp.limits import SERVER_LIMITS, Limits, Timeouts
+from sansmcp.limits import Limits, Timeouts
 from sansmcp.session.era import Mode, Verdict
 from sansmcp.stdio import Command, RestartPolicy, ShutdownLadder, StdioClient, child_environment
-from sansmcp.stream import LineClient
 from sansmcp.types.lifecycle import ClientCapabilities, Implementation
 from sansmcp.wire.jsoncodec import JsonCodec
 
 from ._client import Client, Opening
 from ._process import Child
-from ._pump import Channel, OnEvent, OnWire, Pump
-from ._server import Serving
+from ._pump import OnEvent, OnWire, Pump
 
 _CONN = 1
 
@@ -80,7 +77,7 @@ def connect(
     command = _command(target, env, inherit_env, cwd)
 
     async def open_on(loop: asyncio.AbstractEventLoop) -> Client:
-        now, engine = _engine(loop, info, options)
+        now, engine = client_engine(loop, info, options)
         core = StdioClient(engine, command, now=now, restart=restart, ladder=ladder)
         client = Client(
             engine,
@@ -115,79 +112,9 @@ def _command(
     return Command(list(target), environment, None if cwd is None else os.fspath(cwd))
 
 
-def _engine(
+def client_engine(
     loop: asyncio.AbstractEventLoop, info: Implementation | None, options: EngineOptions
 ) -> tuple[float, ClientEngine]:
+    """An engine with the loop's time, and that time."""
     now = loop.time()
     return now, ClientEngine(info or Implementation("sansmcp", __version__), now=now, **options)
-
-
-def connect_memory(
-    app: App,
-    *,
-    info: Implementation | None = None,
-    threads: int = 0,
-    server_limits: Limits = SERVER_LIMITS,
-    on_event: OnEvent | None = None,
-    on_wire: OnWire | None = None,
-    **options: Unpack[EngineOptions],
-) -> Opening:
-    """Connect to `app` in this process; bytes go both ways, as they would through pipes.
-
-    Plain handlers run in the loop itself unless `threads` allows some. The rest is as for `connect`.
-    """
-
-    async def open_on(loop: asyncio.AbstractEventLoop) -> Client:
-        now, engine = _engine(loop, info, options)
-        core = LineClient(engine, now=now)
-        client = Client(engine, lambda deliver: Pump(core, loop, deliver, on_wire=on_wire), on_event=on_event)
-        serving = Serving(
-            app,
-            loop,
-            threads=threads,
-            limits=server_limits,
-            codec=options.get("codec"),
-            strict=options.get("strict", False),
-        )
-        _Memory(client._pump, serving)
-        await client.open(core.opened, _CONN)
-        return client
-
-    return Opening(open_on)
-
-
-class _Memory(Channel):
-    """The client's end of a connection without a pipe. The server's end is `_Answers`."""
-
-    def __init__(self, pump: Pump, serving: Serving) -> None:
-        self._pump = pump
-        self._serving = serving
-        self._ending: asyncio.Task[None] | None = None
-        pump.channels[_CONN] = self
-        serving.pump.channels[_CONN] = _Answers(serving.pump, pump)
-        serving.pump.input(serving.transport.accepted, _CONN)
-
-    def write(self, data: bytes) -> None:
-        # In a later turn of the loop: a task that calls again and again leaves others their turn.
-        self._pump.loop.call_soon(self._serving.pump.receive, _CONN, data)
-
-    def close(self) -> None:
-        if self._ending is None:
-            self._ending = self._pump.loop.create_task(self._end())
-
-    async def _end(self) -> None:
-        await self._serving.stop()
-        self._pump.lost(_CONN)
-
-
-class _Answers(Channel):
-    def __init__(self, pump: Pump, client: Pump) -> None:
-        self._pump = pump
-        self._client = client
-
-    def write(self, data: bytes) -> None:
-        self._client.receive(_CONN, data)
-
-    def close(self) -> None:
-        self._pump.lost(_CONN)
-        self._client.input(self._client.transport.receive_eof, _CONN)

@@ -7,18 +7,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, assert_never
 
 from sansmcp.events import Event
 from sansmcp.ops import Close, CloseWrite, ConnectionId, Kill, Op, Spawn, Terminate, Write
-from sansmcp.stdio import StdioClient
-from sansmcp.stream import LineClient, LineServer
 
-Transport: TypeAlias = StdioClient | LineClient | LineServer
+if TYPE_CHECKING:  # a client need not load what a server is made of, nor the other way round
+    from sansmcp.line_client import LineClient
+    from sansmcp.line_server import LineServer
+    from sansmcp.stdio import StdioClient
+
+Transport: TypeAlias = "StdioClient | LineClient | LineServer"
 OnEvent: TypeAlias = Callable[[Event], object]
 """Called with every event for the application, before anybody else sees it."""
 OnWire: TypeAlias = Callable[[Literal["sent", "received"], bytes], object]
 """Called with the bytes as they are written and read, in whatever pieces."""
+
+_ENOUGH = 16
+"""Messages that are worth a write of their own."""
 
 
 class Channel:
@@ -74,6 +80,8 @@ class Pump:
         self._spawn = spawn
         self._timer: asyncio.TimerHandle | None = None
         self._draining = self._scheduled = self._finished = False
+        self._asked = 0
+        """Drains asked for since the last one."""
         self._reading = True
 
     # in ------------------------------------------------------------------------------------------
@@ -105,8 +113,16 @@ class Pump:
             self.gone.set()
 
     def soon(self) -> None:
-        """Drain once this turn of the loop is over, so that what many tasks ask leaves as one write."""
-        if not (self._scheduled or self._draining):
+        """Drain once this turn of the loop is over, so that what many tasks ask leaves as one write.
+
+        Past `_ENOUGH` of them it leaves at once: then the peer works while this side goes on asking.
+        """
+        if self._draining:
+            return
+        self._asked += 1
+        if self._asked >= _ENOUGH:
+            self._drain_scheduled()
+        elif not self._scheduled:
             self._scheduled = True
             self.loop.call_soon(self._drain_scheduled)
 
@@ -126,6 +142,7 @@ class Pump:
 
     def _drain_scheduled(self) -> None:
         self._scheduled = False
+        self._asked = 0
         try:
             self.drain()
         except Exception as error:

@@ -14,8 +14,8 @@ from typing import Any
 from sansmcp.app import App, Invocation
 from sansmcp.context import Answers, Context
 from sansmcp.events import Event, RequestCancelled, RequestReceived
+from sansmcp.line_server import LineServer
 from sansmcp.session.calls import IncomingRequest
-from sansmcp.stream import LineServer
 
 from ._pump import OnEvent, OnWire, Pump
 
@@ -186,7 +186,10 @@ class Handlers:
     def _end(self, invocation: Invocation, finish: Callable[..., None]) -> None:
         self._work.pop(invocation.request, None)
         finish(now=self._loop.time())
-        self.pump.soon()
+        if self._work:
+            self.pump.soon()
+        else:
+            self.pump.drain()
 
     def _submit(self, action: Callable[[float], object]) -> None:
         """What a `Context` wants done, from whichever thread its handler runs in."""

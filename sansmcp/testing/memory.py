@@ -17,9 +17,10 @@ from ..app import App, Invocation
 from ..context import Context
 from ..errors import LocalProtocolError
 from ..events import Event, RequestFailed, RequestReceived, ResultReady
+from ..line_client import LineClient
+from ..line_server import LineServer
 from ..ops import Close, Write
 from ..session.calls import Call, IncomingRequest
-from ..stream import LineClient, LineServer
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Event)

@@ -291,7 +291,7 @@ def test_many_calls_in_flight_leave_in_few_writes() -> None:
             results = await asyncio.gather(*[client.call_tool("echo", {"text": t}) for t in texts])
             assert [text_of(result) for result in results] == texts
             sent = [data for side, data in wire[before:] if side == "sent"]
-            assert len(sent) <= 3
+            assert len(sent) <= 500 / 16 + 2, "sixteen at a time, so that the server works meanwhile"
             big = "€" * 3_000_000
             assert text_of(await client.call_tool("echo", {"text": big})) == big
 
