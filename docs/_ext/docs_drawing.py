@@ -210,7 +210,7 @@ def flow_diagram() -> str:
     )
     out.append(_text(143, 50, "3  bytes", "level"))
     out.append(_text(367, 50, "1  messages", "level"))
-    out.append(_text(320, 304, "2  exchanges: HTTP requests and responses, in a coming version", "later"))
+    out.append(_text(320, 304, "2  exchanges: HTTP requests and responses", "later"))
     out.append("</svg>")
     return "\n".join(out)
 
