@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 
 from sansmcp import (
-    CallCancelled,
-    CallTimeout,
     DeviationTolerated,
     EraDecided,
     InvalidResponse,
@@ -24,10 +22,9 @@ from sansmcp import (
     RequestFailed,
     ResultReady,
     SessionEnded,
-    Timeouts,
 )
 from sansmcp.client import ClientEngine
-from sansmcp.errors import HttpFailure, StreamLost
+from sansmcp.errors import StreamLost
 from sansmcp.events import DeliveryFailed, Harmless
 from sansmcp.http.client import HttpClient
 from sansmcp.http.old_sse import OldSseUse
@@ -41,7 +38,6 @@ from .http_client_support import (
     MODERN,
     SSE,
     URL,
-    Asked,
     Link,
     event,
     linked,
@@ -278,9 +274,27 @@ def test_an_error_that_is_written_oddly_is_understood_and_told() -> None:
     assert failed(strict).fault is PeerFault.UNEXPECTED_STATUS
 
 
+@pytest.mark.case("H-05")
+@pytest.mark.parametrize("kind", ["application/problem+json", "application/json"])
+def test_the_body_of_a_refusal_may_be_json_of_a_kind(kind: str) -> None:
+    link = linked()
+    link.call()
+    link.answer(link.last, 400, json.dumps(response(link.last, error=-32602)), kind)
+    assert failed(link).code == -32602
+    link = linked()
+    link.call()
+    link.answer(link.last, 200, json.dumps(response(link.last, DONE)), "application/problem+json")
+    assert failed(link).fault is PeerFault.UNEXPECTED_CONTENT_TYPE
+
+
 @pytest.mark.case("J-04", "J-17")
 def test_an_error_under_another_id_belongs_to_its_exchange_by_the_status_only() -> None:
     link = linked()
+    link.call()
+    link.reply(error=-32600, status=400, id="server-error")
+    assert failed(link).code == -32600
+    assert link.one(DeviationTolerated).fault is PeerFault.UNKNOWN_RESPONSE_ID
+    link = linked(LEGACY)
     link.call()
     link.reply(error=-32600, status=400, id="server-error")
     assert failed(link).code == -32600
@@ -329,7 +343,10 @@ def test_what_is_no_answer_ends_the_call_once(
 def test_an_excerpt_is_bounded_and_harmless() -> None:
     link = linked(limits=Limits(max_excerpt=32))
     link.call()
-    link.answer(link.last, 500, "\x1b[31m" + "x" * 100_000, "text/plain")
+    link.head(link.last, 500, ("content-type", "text/plain"))
+    link.data(link.last, b"\x1b[31m" + b"x" * 100_000)
+    assert link.client.stats()["buffered"] <= 256
+    link.end(link.last)
     assert failed(link).excerpt == "\\x1b[31m" + "x" * 23 + "…"
 
 
@@ -439,6 +456,34 @@ def test_a_body_over_its_bound_fails_its_call_and_is_not_kept() -> None:
 
 
 @pytest.mark.req("R7")
+def test_an_answer_over_its_bound_is_known_without_its_id_by_its_exchange() -> None:
+    link = linked(limits=Limits(max_event=500))
+    link.call()
+    message = response(link.last, {"x": "x" * 600})
+    message["id"] = message.pop("id")  # as the last member, where what was kept of it does not show it
+    link.stream(link.last, message)
+    assert failed(link).fault is PeerFault.EVENT_TOO_LARGE
+
+
+@pytest.mark.req("L4")
+def test_time_comes_in_with_every_input() -> None:
+    link = linked()
+    for _ in range(3):
+        link.call()
+    first, second, third = link.asked
+    link.client.response_started(first.id, 202, [], 10.0)
+    assert link.client.next_timeout() == 15.0
+    link.client.response_ended(first.id, 11.0)
+    link.client.exchange_failed(second.id, "x", 12.0)
+    link.client.response_started(third.id, 200, [("content-type", SSE)], 0.0)
+    link.client.response_data(third.id, event(response(third, DONE)), 13.0)
+    assert link.client.next_timeout() == 18.0
+    link.drain()
+    link.client.close(20.0)
+    assert link.drain().finished()
+
+
+@pytest.mark.req("R7")
 @pytest.mark.parametrize("first", [True, False])
 def test_an_event_over_its_bound_fails_the_call_that_it_answers(first: bool) -> None:
     link = linked(limits=Limits(max_event=500))
@@ -487,177 +532,3 @@ def test_a_broken_notification_is_told() -> None:
     assert link.last.aborted
     assert len(link.of(DeliveryFailed)) == 2
     assert link.quiet()
-
-
-# ends of calls -----------------------------------------------------------------------------------
-
-
-@pytest.mark.req("K2", "K3")
-@pytest.mark.case("C-01", "H-12")
-@pytest.mark.parametrize("state", ["waiting", "collecting", "streaming"])
-def test_a_modern_cancel_aborts_the_exchange_and_posts_nothing(state: str) -> None:
-    link = linked()
-    call = link.call()
-    asked = link.last
-    if state != "waiting":
-        link.head(asked, 200, ("content-type", JSON if state == "collecting" else SSE))
-    link.engine.cancel(call, now=0.0)
-    link.drain()
-    assert asked.aborted
-    assert isinstance(failed(link), CallCancelled)
-    link.client.response_data(asked.id, b"late", 0.0)
-    link.client.response_ended(asked.id, 0.0)
-    link.drain()
-    assert link.rpcs() == ["tools/call"]
-    assert link.quiet()
-
-
-@pytest.mark.req("K2", "L1")
-@pytest.mark.case("C-08")
-def test_a_modern_timeout_aborts_the_exchange() -> None:
-    link = linked(timeouts=Timeouts(request=10.0))
-    link.call()
-    link.head(link.last, 200, ("content-type", SSE))
-    link.data(link.last, b":\n\n" * 10)
-    link.advance(10.0)
-    assert isinstance(failed(link), CallTimeout), "comments are liveness, not progress"
-    assert link.last.aborted
-    assert link.quiet()
-
-
-@pytest.mark.req("K1")
-@pytest.mark.case("H-12")
-def test_a_legacy_cancel_is_a_notification_and_then_nobody_listens() -> None:
-    link = linked(LEGACY)
-    call = link.call()
-    asked = link.last
-    link.engine.cancel(call, now=0.0, reason="enough")
-    link.drain()
-    cancel = link.one_rpc("notifications/cancelled")
-    assert cancel.message["params"] == {"requestId": asked.message["id"], "reason": "enough"}
-    assert asked.aborted
-    link.answer(cancel, 202)
-    assert link.quiet()
-
-
-@pytest.mark.req("AA12")
-def test_many_calls_leave_nothing_behind() -> None:
-    link = linked()
-    calls = [link.call() for _ in range(300)]
-    asked: list[Asked] = list(link.asked)
-    for number, (call, one) in enumerate(zip(calls, asked, strict=True)):
-        match number % 3:
-            case 0:
-                link.reply(DONE, one)
-            case 1:
-                link.engine.cancel(call, now=0.0)
-            case _:
-                link.fail(one)
-    link.drain()
-    assert len(link.of(ResultReady)) == 100
-    assert len(link.of(RequestFailed)) == 200
-    assert link.quiet()
-    assert link.client.next_timeout() is None
-
-
-def test_what_is_reported_too_late_or_twice_has_no_effect() -> None:
-    link = linked()
-    link.call()
-    asked = link.last
-    link.head(asked, 200, ("content-type", JSON))
-    link.head(asked, 500)
-    link.client.response_started(99, 200, [], 0.0)
-    link.client.response_data(99, b"x", 0.0)
-    link.client.response_ended(99, 0.0)
-    link.client.exchange_failed(99, "x", 0.0)
-    link.data(asked, json.dumps(response(asked, DONE)).encode())
-    link.end(asked)
-    link.fail(asked)
-    link.one(ResultReady)
-    assert not link.of(RequestFailed)
-
-
-def test_informational_responses_are_passed_over() -> None:
-    link = linked()
-    link.call()
-    link.head(link.last, 103)
-    link.reply(DONE)
-    link.one(ResultReady)
-
-
-def test_an_end_without_a_response_is_a_failure() -> None:
-    link = linked()
-    link.call()
-    link.end(link.last)
-    assert isinstance(failed(link), HttpFailure)
-    assert failed(link).retryable
-
-
-# the end -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.req("K2")
-def test_a_modern_close_aborts_everything_and_says_nothing() -> None:
-    link = linked()
-    link.call()
-    link.call()
-    assert not link.finished()
-    link.close()
-    assert all(a.aborted for a in link.asked)
-    assert link.finished()
-    assert link.rpcs() == ["tools/call"] * 2
-    assert ended(link) is None
-    assert len(link.of(RequestFailed)) == 2
-    link.close()
-    link.one(SessionEnded)
-    assert link.quiet()
-    assert link.client.next_timeout() is None
-
-
-def test_a_close_before_the_start_is_an_end() -> None:
-    link = Link()
-    link.close()
-    assert link.finished()
-    assert link.asked == []
-
-
-def test_a_close_while_connecting_aborts_the_probe() -> None:
-    link = Link().start()
-    link.close()
-    assert link.last.aborted
-    assert link.finished()
-
-
-@pytest.mark.req("T1")
-def test_no_secret_is_shown() -> None:
-    secrets = ["s3cret-t0ken", "s3cret-query", "s3ssion-0f-t3sts"]
-    link = Link(
-        url="https://example.com/mcp?key=s3cret-query",
-        headers=[("authorization", "Bearer s3cret-t0ken")],
-        mode=Legacy(),
-    ).start()
-    link.reply(initialize_result(), headers=[("mcp-session-id", "s3ssion-0f-t3sts")])
-    link.answer(link.one_rpc("notifications/initialized"), 500, "no")
-    link.answer(link.one_rpc("GET"), 500, "no")
-    link.call()
-    assert link.last.headers["mcp-session-id"] == "s3ssion-0f-t3sts"
-    shown = [repr(link.client), str(link.client.url), repr(link.client.url), repr(link.engine)]
-    shown += [repr(ex) for ex in link.client._exchanges.values()]
-    link.fail(link.last)
-    for said in link.said:
-        shown += [repr(said), str(getattr(said, "error", ""))]
-    shown += [repr(a.request) for a in link.asked]
-    assert not any(secret in text for text in shown for secret in secrets)
-
-
-@pytest.mark.req("AA12")
-def test_reading_stops_while_events_pile_up() -> None:
-    link = linked(limits=Limits(max_buffered_events=3))
-    for _ in range(4):
-        link.call()
-    for asked in link.asked:
-        link.client.response_started(asked.id, 500, [], 0.0)
-        link.client.response_ended(asked.id, 0.0)
-    assert not link.client.wants_data
-    link.drain()
-    assert link.client.wants_data

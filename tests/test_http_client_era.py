@@ -66,6 +66,7 @@ MALFORMED = json.dumps({"jsonrpc": "2.0", "id": 1})
         (405, JSON, json.dumps({**ERROR, "id": "server-error"})),
         (400, "text/plain", json.dumps({**ERROR, "id": 1, "error": {"code": -32020, "message": "x"}})),
         (200, JSON, json.dumps(ERROR)),
+        (200, JSON, json.dumps({**ERROR, "error": {"code": -32020, "message": "no id"}})),
         (200, JSON, json.dumps({**ERROR, "id": 1})),
         (200, JSON, MALFORMED),
         (500, JSON, json.dumps({**ERROR, "id": 1})),

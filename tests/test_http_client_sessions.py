@@ -163,6 +163,16 @@ def test_a_redirected_confirmation_is_still_waited_for() -> None:
     assert link.rpcs()[3:] == ["GET", "tools/call"]
 
 
+@pytest.mark.case("L-04")
+def test_notifications_keep_their_place_too() -> None:
+    link = opening()
+    link.call()
+    link.engine.notify("notifications/roots/list_changed", now=0.0)
+    link.drain()
+    link.answer(link.last, 202)
+    assert link.rpcs()[2:] == ["GET", "tools/call", "notifications/roots/list_changed"]
+
+
 @pytest.mark.case("L-04", "H-09")
 def test_a_compressed_refusal_of_the_confirmation_is_read_to_its_end() -> None:
     link = opening()
@@ -442,6 +452,19 @@ def test_a_notification_can_tell_that_the_session_expired(status: int) -> None:
 
 
 @pytest.mark.req("P2")
+def test_a_late_404_of_the_old_session_opens_none() -> None:
+    link = linked(LEGACY, http=ALL_TOOLS)
+    link.engine.notify("notifications/roots/list_changed", now=0.0)
+    link.call()
+    late = link.one_rpc("notifications/roots/list_changed")
+    link.answer(link.last, 404)
+    reopen(link)
+    link.answer(late, 404)
+    assert link.rpcs().count("initialize") == 1
+    assert isinstance(link.one(DeliveryFailed).error, SessionExpired)
+
+
+@pytest.mark.req("P2")
 def test_a_new_session_that_is_lost_at_once_does_not_go_in_circles() -> None:
     link = linked(LEGACY)
     link.engine.list_tools(now=0.0)
@@ -591,6 +614,21 @@ def test_a_stream_that_waits_is_given_up_with_its_session() -> None:
     assert link.client.stats()["paused_streams"] == 0
     link.advance(30.0)
     assert len(link.of_rpc("GET")) == 2
+
+
+@pytest.mark.req("P5")
+@pytest.mark.case("H-08")
+def test_a_redirected_stream_is_still_the_servers_own() -> None:
+    link, get = listening(http=ALL_TOOLS)
+    link.answer(get, 307, "", None, [("location", "/events")])
+    assert link.last.request.target == "/events"
+    link.stream(link.last, event(note("notifications/tools/list_changed"), id="e1"), end=False)
+    moved = link.last
+    link.one(ListChanged)
+    link.call()
+    link.answer(link.last, 404)
+    reopen(link)
+    assert moved.aborted
 
 
 @pytest.mark.req("P5")

@@ -183,6 +183,26 @@ def test_waits_double_up_to_their_bound() -> None:
 
 
 @pytest.mark.req("P3")
+def test_streams_that_break_together_are_resumed_each_for_itself() -> None:
+    link, first = calling()
+    link.stream(first, b"id: a\nretry: 3000\ndata:\n\n")
+    second = link.call()
+    link.stream(link.last, b"id: b\nretry: 2000\ndata:\n\n")
+    assert link.client.stats()["paused_streams"] == 2
+    link.call()
+    link.reply(TEXT)
+    link.advance(2.0)
+    assert link.last.headers["last-event-id"] == "b"
+    link.stream(link.last, response(link.of_rpc("tools/call")[1], TEXT))
+    assert link.of(ResultReady)[-1].call is second
+    link.advance(1.0)
+    assert link.last.headers["last-event-id"] == "a"
+    link.stream(link.last, response(first, TEXT))
+    assert len(link.of(ResultReady)) == 3
+    assert link.quiet()
+
+
+@pytest.mark.req("P3")
 def test_a_server_that_is_busy_says_how_long() -> None:
     link, asked = calling()
     link.stream(asked, PRIMING)

@@ -172,7 +172,8 @@ def test_the_tools_that_are_kept_in_mind_are_bounded() -> None:
     assert link.one(LimitHit).limit == "max_mirrored_tools"
     assert mirrored(called(link, "0"))
     assert not mirrored(called(link, "4"))
-    read(link, tool("4"))
+    read(link, tool("4"), {"inputSchema": REGION})
+    link.one(LimitHit)
     assert mirrored(called(link, "4"))
     assert link.client.stats()["mirrored_tools"] == 1
 
@@ -270,6 +271,27 @@ def test_a_call_that_is_cancelled_meanwhile_is_not_made_again() -> None:
     link.one(RequestFailed)
     assert link.rpcs() == ["tools/call", "tools/list"]
     assert not link.client.stats()["mismatched_calls"]
+
+
+@pytest.mark.req("C8")
+def test_each_call_has_its_own_recovery() -> None:
+    link = linked()
+    for _ in range(2):
+        called(link)
+        link.reply(error=-32020, status=400)
+        assert link.last.rpc == "tools/list"
+        link.reply(listed(tool()))
+        link.reply(DONE)
+    assert len(link.of(ResultReady)) == 2
+
+
+@pytest.mark.req("C8")
+def test_a_legacy_refusal_is_not_recovered_from() -> None:
+    link = linked(LEGACY)
+    called(link)
+    link.reply(error=-32020, status=400)
+    link.one(RequestFailed)
+    assert link.rpcs() == ["tools/call"]
 
 
 @pytest.mark.req("C8")
