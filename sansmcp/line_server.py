@@ -39,7 +39,7 @@ class LineServer(LineTransport[ServerEngine]):
         return super().wants_data and not self._writes_paused
 
     @property
-    def _holds_lines(self) -> bool:  # type: ignore[override]
+    def _holds_lines(self) -> bool:
         # one read can hold thousands of requests, and each answer can be large
         return self._writes_paused
 

@@ -332,7 +332,7 @@ class ServerEngine(Endpoint):
         self._send_notification("notifications/cancelled", params, call.related)
 
     @property
-    def _null_error_ids(self) -> bool:  # type: ignore[override]
+    def _null_error_ids(self) -> bool:
         return self._session_revision is not None
 
     def _allows_batch(self, value: list[JsonValue]) -> bool:

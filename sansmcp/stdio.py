@@ -214,7 +214,7 @@ class StdioClient(LineTransport[ClientEngine]):
     # inside --------------------------------------------------------------------------------------
 
     @property
-    def _may_write(self) -> bool:  # type: ignore[override]
+    def _may_write(self) -> bool:
         return self.state is ProcessState.RUNNING
 
     def _spawn(self) -> None:

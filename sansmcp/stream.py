@@ -124,8 +124,10 @@ class LineTransport(ABC, Generic[E]):
                 engine.receive_message(line, now=self._now)
         self._lines_left = True
 
-    _holds_lines = False
-    """Whether even lines that were received have to wait."""
+    @property
+    def _holds_lines(self) -> bool:
+        """Whether even lines that were received have to wait."""
+        return False
 
     def _on_fault(self, fault: LineFault) -> None:
         match fault.fault:
@@ -173,7 +175,10 @@ class LineTransport(ABC, Generic[E]):
             if self._may_write:
                 self._ops.append(Write(self._conn, data))
 
-    _may_write = True
+    @property
+    def _may_write(self) -> bool:
+        """Whether there is somebody to write to."""
+        return True
 
     @abstractmethod
     def _on_close(self) -> None:

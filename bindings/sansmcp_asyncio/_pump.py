@@ -6,6 +6,7 @@ After every input or verb: the ops, then the events, then the timer. Nothing is 
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, assert_never
 
@@ -27,31 +28,31 @@ _ENOUGH = 16
 """Messages that are worth a write of their own."""
 
 
-class Channel:
+class Channel(ABC):
     """One connection as the pump sees it. Whoever derives from it tells the pump what happens."""
 
+    @abstractmethod
     def write(self, data: bytes) -> None:
         """Queue bytes; never blocks and never raises."""
-        raise NotImplementedError
 
-    def close_write(self) -> None:
+    def close_write(self) -> None:  # noqa: B027  (not every channel has it)
         """Close the writing half after what was written."""
 
+    @abstractmethod
     def close(self) -> None:
         """Close after what was written, then call ``Pump.lost``. Harmless twice."""
-        raise NotImplementedError
 
     def abort(self) -> None:
         """Close at once, whatever is lost by that."""
         self.close()
 
-    def want_data(self, wanted: bool) -> None:
+    def want_data(self, wanted: bool) -> None:  # noqa: B027  (not every channel has it)
         """Read on, or leave the bytes where they are."""
 
-    def terminate(self) -> None:
+    def terminate(self) -> None:  # noqa: B027  (not every channel has it)
         """Ask the process behind it to end, if there is one."""
 
-    def kill(self) -> None:
+    def kill(self) -> None:  # noqa: B027  (not every channel has it)
         """End the processes behind it, if there are any."""
 
 

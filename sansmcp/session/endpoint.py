@@ -293,8 +293,10 @@ class Endpoint(ABC):
             null_id=self._null_error_ids,
         )
 
-    _null_error_ids = False
-    """Whether an error without a known id says ``id: null`` (legacy) or has no id (modern)."""
+    @property
+    def _null_error_ids(self) -> bool:
+        """Whether an error without a known id says ``id: null`` (legacy) or has no id (modern)."""
+        return False
 
     def _flush_batch(self, batch: BatchReply) -> None:
         if batch.complete and batch.messages:

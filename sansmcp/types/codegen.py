@@ -12,6 +12,7 @@ literals made with `repr`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -92,7 +93,7 @@ def of_type(value: Any, types: tuple[type, ...]) -> bool:
     return isinstance(value, types)
 
 
-class Source:
+class Source(ABC):
     """Writes the source of one function, and has the names that stand in it.
 
     One for each function: readers and writers are shared, and threads may use them at once.
@@ -124,16 +125,16 @@ class Source:
         made: Callable[..., Any] = local["made"]
         return made
 
+    @abstractmethod
     def fail(self, path: str, text: str) -> str:
         """Return the statement that says that something does not fit.
 
         `path` and `text` are source of expressions.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def call(self, node: Node) -> str:
         """Return the name of the function that converts a value that `node` describes."""
-        raise NotImplementedError
 
     def constant(self, value: Any) -> str:
         """Return the source of an attribute's value that no member gives."""
@@ -141,9 +142,9 @@ class Source:
             return repr(value)
         return self.name_for(value, "D")
 
+    @abstractmethod
     def arguments(self, value: str, path: str) -> str:
         """Return the arguments of a call to a converting function, as source."""
-        raise NotImplementedError
 
     def expected(self, node: Node, path: str, var: str, secret: bool) -> str:
         """Return the statement that says that `var` is not what `node` describes."""
