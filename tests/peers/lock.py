@@ -1,6 +1,6 @@
 """Renews the pins of the peers: `python -m tests.peers.lock`, then `make peers test`.
 
-What to install stands in the first line of each file in pins/, and in npm/package.json.
+What to install stands in the first line of each file in pins/, and in the package.json of npm/ and conformance/.
 """
 
 import json
@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from .registry import HERE, NODE_INSTALL, VENVS
+from .registry import HERE, NODE_INSTALL, NPM_INSTALLS, VENVS
 from .setup import PIP, npm, run
 
 
@@ -41,8 +41,9 @@ def main() -> None:
     for install in (NODE_INSTALL, *VENVS):
         print(install.name, flush=True)
         lock_python(install.pin_files[0])
-    print("npm", flush=True)
-    lock_npm(HERE / "npm")
+    for install in NPM_INSTALLS:
+        print(install.name, flush=True)
+        lock_npm(HERE / install.name)
 
 
 if __name__ == "__main__":

