@@ -112,7 +112,8 @@ def make_node_peers() -> bool:
     if not make(NODE_INSTALL):
         return False
     if NODE_INSTALL.done():
-        return all([make(install) for install in NPM_INSTALLS])
+        done = [make(install) for install in NPM_INSTALLS]
+        return all(done)
     reason = NODE_INSTALL.reason.read_text(encoding="utf-8")
     for install in NPM_INSTALLS:
         install.reason.write_text(reason, encoding="utf-8")
