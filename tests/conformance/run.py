@@ -1,0 +1,108 @@
+"""Runs the suite and compares what fails with what is expected to: see `--help`.
+
+Exit code 0: what fails is in `expected-failures.yaml`, and all of that fails. Exit code 1 otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from tests.peers.registry import CONFORMANCE_INSTALL, NODE_INSTALL
+
+from .suite import (
+    LEGS,
+    OTHERS,
+    REQUIRED,
+    Check,
+    Group,
+    Leg,
+    Outcome,
+    Role,
+    read_knowledge,
+    read_outcomes,
+    run_leg,
+)
+
+WIDTH: Final = 160
+"""Of a line about a check."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run what the command line asks for; return the exit code."""
+    options = _options(argv)
+    for install in (NODE_INSTALL, CONFORMANCE_INSTALL):
+        if not install.done():
+            print(f"{install.name} is not installed: run `make peers`")
+            return 1
+    started = time.monotonic()
+    known = read_knowledge()
+    legs = [
+        leg for leg in LEGS if options.role in (None, leg.role) and options.revision in (None, leg.revision)
+    ]
+    good = True
+    for leg in legs:
+        begun = time.monotonic()
+        try:
+            asyncio.run(run_leg(leg, options.scenario))
+        except TimeoutError:
+            print(f"{leg.role} {leg.revision}: took too long and was ended; see {leg.folder}")
+            good = False
+        outcomes = read_outcomes(leg, known.groups[leg], options.scenario)
+        if not outcomes and options.scenario is not None:
+            continue
+        print(_summary(leg, outcomes, time.monotonic() - begun), flush=True)
+        good &= _judge(outcomes, known.expected[leg.role], verbose=options.verbose)
+    print(f"{'as expected' if good else 'NOT as expected'}, in {time.monotonic() - started:.0f} s")
+    return 0 if good else 1
+
+
+def _options(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.conformance", description=__doc__)
+    parser.add_argument("--role", choices=[role.value for role in Role], help="only as this side")
+    parser.add_argument("--revision", choices=sorted(REQUIRED + OTHERS), help="only this revision")
+    parser.add_argument("--scenario", help="only this scenario, where it applies")
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="show what expected failures failed, too"
+    )
+    return parser.parse_args(argv)
+
+
+def _summary(leg: Leg, outcomes: Sequence[Outcome], seconds: float) -> str:
+    cells = [f"{leg.role:6} {leg.revision}"]
+    for group in Group:
+        members = [outcome for outcome in outcomes if outcome.group is group]
+        count = f"{sum(outcome.passed for outcome in members)}/{len(members)}"
+        cells.append(f"{group} {count:5}")
+    return f"{'  '.join(cells)}  {seconds:4.0f} s"
+
+
+def _judge(outcomes: Sequence[Outcome], expected: frozenset[str], *, verbose: bool) -> bool:
+    """Say what is not as it should be; whether nothing is."""
+    good, foreseen = True, 0
+    for outcome in outcomes:
+        if outcome.passed:
+            if outcome.scenario in expected:
+                print(f"  {outcome.scenario}: passes, and is expected to fail")
+                good = False
+        elif outcome.scenario in expected:
+            foreseen += 1
+            if not verbose:
+                continue
+        else:
+            good = False
+        if not outcome.checks:
+            print(f"  {outcome.scenario}: did not run")
+        for check in outcome.of("FAILURE", "WARNING", *(("SKIPPED",) if verbose else ())):
+            print(_line(outcome, check))
+    if foreseen:
+        print(f"  {foreseen} expected to fail do")
+    return good
+
+
+def _line(outcome: Outcome, check: Check) -> str:
+    line = f"  {check.status:7} {outcome.scenario}: {check.id}: {check.text}"
+    return line if len(line) <= WIDTH else line[: WIDTH - 1] + "…"

@@ -1,0 +1,32 @@
+"""The server that the suite is run against: `python -m tests.conformance.server [PORT]`.
+
+One endpoint serves every revision. It prints its URL once clients can connect, and ends when its
+standard input does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Final
+
+from sansmcp import App
+from sansmcp_asyncio import HttpServing
+
+from . import content, diagnostics, questions
+
+app: Final = App("sansmcp-conformance", "1.0", logging=True, list_changed=True)
+content.register(app)
+diagnostics.register(app)
+questions.register(app)
+
+
+async def serve(port: int) -> None:
+    """Serve until standard input ends."""
+    async with HttpServing(app, port=port) as serving:
+        print(serving.url, flush=True)
+        await asyncio.to_thread(sys.stdin.read)
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(int(sys.argv[1]) if len(sys.argv) > 1 else 0))
