@@ -225,7 +225,9 @@ def test_params_that_are_no_json_have_no_key() -> None:
 )
 def test_a_change_drops_what_it_is_about(change: Any, gone: set[str]) -> None:
     shelf = Shelf()
-    kept = {m: {} for m in [LIST, "prompts/list", "resources/list", "resources/templates/list"]}
+    kept: dict[str, dict[str, str]] = {
+        m: {} for m in [LIST, "prompts/list", "resources/list", "resources/templates/list"]
+    }
     kept[READ] = {"uri": "a"}
     for method, params in kept.items():
         assert shelf.put(method, params)
