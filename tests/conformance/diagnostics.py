@@ -5,7 +5,6 @@ Names and schemas are the suite's.
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any, Final
 
 from sansmcp import App, Context, ErrorCode, McpError

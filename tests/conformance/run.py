@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not outcomes and options.scenario is not None:
             continue
         print(_summary(leg, outcomes, time.monotonic() - begun), flush=True)
-        good &= _judge(outcomes, known.expected[leg.role], verbose=options.verbose)
+        good &= judge(outcomes, known.expected[leg.role], verbose=options.verbose)
     print(f"{'as expected' if good else 'NOT as expected'}, in {time.monotonic() - started:.0f} s")
     return 0 if good else 1
 
@@ -80,7 +80,7 @@ def _summary(leg: Leg, outcomes: Sequence[Outcome], seconds: float) -> str:
     return f"{'  '.join(cells)}  {seconds:4.0f} s"
 
 
-def _judge(outcomes: Sequence[Outcome], expected: frozenset[str], *, verbose: bool) -> bool:
+def judge(outcomes: Sequence[Outcome], expected: frozenset[str], *, verbose: bool) -> bool:
     """Say what is not as it should be; whether nothing is."""
     good, foreseen = True, 0
     for outcome in outcomes:

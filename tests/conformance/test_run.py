@@ -1,0 +1,54 @@
+"""What the runner makes of what the suite wrote; the suite itself is run by `make conformance`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from .run import judge
+from .suite import REQUIRED, Check, Group, Leg, Outcome, Role, read_outcomes
+
+FAILED = (Check("a", "SUCCESS", ""), Check("b", "FAILURE", "it is wrong"))
+PASSED = (Check("a", "SUCCESS", ""), Check("b", "WARNING", "it is odd"))
+
+
+@pytest.mark.parametrize(
+    ("checks", "expected", "good", "said"),
+    [
+        pytest.param(PASSED, False, True, "  WARNING ping: b: it is odd\n", id="passes with a warning"),
+        pytest.param(PASSED[:1], True, False, "  ping: passes, and is expected to fail\n", id="stale"),
+        pytest.param(FAILED, False, False, "  FAILURE ping: b: it is wrong\n", id="fails"),
+        pytest.param(FAILED, True, True, "  1 expected to fail do\n", id="fails as expected"),
+        pytest.param((), False, False, "  ping: did not run\n", id="missing"),
+    ],
+)
+def test_what_differs_from_the_expected_is_said(
+    checks: tuple[Check, ...], expected: bool, good: bool, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outcomes = [Outcome("ping", Group.SCORED, checks)]
+    assert judge(outcomes, frozenset({"ping"} if expected else ()), verbose=False) is good
+    assert capsys.readouterr().out == said
+
+
+def test_results_are_found_by_the_names_the_suite_gives_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leg = Leg(Role.SERVER, REQUIRED[0])
+    monkeypatch.setattr("tests.conformance.suite.RESULTS", tmp_path)
+    for name, error in (("server-server-initialize", None), ("auth/metadata-var1", "no\n  token")):
+        folder = leg.folder / f"{name}-2026-11-30T08-51-30-629Z"
+        folder.mkdir(parents=True)
+        check = {"id": "a", "status": "FAILURE", "description": "what is looked at", "errorMessage": error}
+        (folder / "checks.json").write_text(json.dumps([check]), "utf-8")
+    groups = {"ping": Group.SCORED, "server-initialize": Group.PENDING}
+    assert read_outcomes(leg, groups, None) == [
+        Outcome("ping", Group.SCORED, ()),
+        Outcome("server-initialize", Group.PENDING, (Check("a", "FAILURE", "what is looked at"),)),
+        Outcome("auth/metadata-var1", Group.SCORED, (Check("a", "FAILURE", "no token"),)),
+    ]
+    assert [outcome.scenario for outcome in read_outcomes(leg, groups, "server-initialize")] == [
+        "auth/metadata-var1",
+        "server-initialize",
+    ]
