@@ -29,6 +29,7 @@ basic/transports/streamable-http.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
@@ -48,7 +49,7 @@ from ..wire.http1 import (
     RequestHead,
 )
 from .exchange import EndResponse, ExchangeId, Headers, HttpRequest, SendBody, StartResponse
-from .guard import DEFAULT_POLICY, LOOPBACK, GuardPolicy
+from .guard import LOOPBACK, Anything, GuardPolicy
 from .legacy import SESSION_ID
 from .responses import earliest
 from .server import HttpServer
@@ -480,16 +481,20 @@ class HttpListener:
         self._events.append(LimitHit(limit, detail))
 
 
-def policy_for(host: str) -> GuardPolicy:
+def policy_for(
+    host: str, *, hosts: Iterable[str] | Anything = (), origins: Iterable[str] | Anything = ()
+) -> GuardPolicy:
     """The policy of a server that listens at `host`: loopback names, and that name or address.
 
-    Where it listens everywhere (``0.0.0.0``, ``::`` or nothing), by which names it is reached cannot be
-    told, and they have to be listed. Raises LocalProtocolError for a `host` that is none.
+    `hosts` and `origins` are let in as well; they are those of `GuardPolicy`. Where it listens
+    everywhere (``0.0.0.0``, ``::`` or nothing), by which names it is reached cannot be told, and they
+    have to be listed. Raises LocalProtocolError for a name that is none.
     """
-    if host in _EVERYWHERE:
-        return DEFAULT_POLICY
-    names = (*LOOPBACK, f"[{host}]" if ":" in host else host)
-    return GuardPolicy(hosts=names, origins=names)
+    own = LOOPBACK if host in _EVERYWHERE else (*LOOPBACK, f"[{host}]" if ":" in host else host)
+    return GuardPolicy(
+        hosts=hosts if isinstance(hosts, Anything) else (*own, *hosts),
+        origins=origins if isinstance(origins, Anything) else (*own, *origins),
+    )
 
 
 def _block(headers: Headers) -> FieldBlock:
