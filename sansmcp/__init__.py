@@ -148,7 +148,13 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
         RequestReceived as RequestReceived,
     )
     from .events import (
+        ResourceUnwatched as ResourceUnwatched,
+    )
+    from .events import (
         ResourceUpdated as ResourceUpdated,
+    )
+    from .events import (
+        ResourceWatched as ResourceWatched,
     )
     from .events import (
         ResultReady as ResultReady,
@@ -326,7 +332,8 @@ _HOMES: Final = {
     "events": (
         "AbandonRequest CloseConnection DeliveryFailed DeviationTolerated EraDecided Event Harmless "
         "LimitHit ListChanged ListKind LogReceived MessageIgnored NotificationReceived PeerGone "
-        "ProgressReported Reconnect RequestCancelled RequestFailed RequestReceived ResourceUpdated "
+        "ProgressReported Reconnect RequestCancelled RequestFailed RequestReceived "
+        "ResourceUnwatched ResourceUpdated ResourceWatched "
         "ResultReady SendNotification SendRequest SendResponse ServerStreamEnded ServerStreamOpened "
         "SessionEnded SessionStarted ToolExcluded WireEvent"
     ),

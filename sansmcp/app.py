@@ -120,10 +120,12 @@ class Invocation:
 class App:
     """Tools, resources, prompts and methods of a server, in the order they were registered.
 
-    `page_size` splits lists into pages (None: one page). `expose_errors` shows the text of every
-    exception to the client; otherwise it sees a fixed text with a number, and `on_error` (called
-    with the exception and that number) can log the rest. `ToolError` and `McpError` are always
-    shown.
+    `page_size` splits lists into pages (None: one page). `list_changed` says that clients are told when
+    a list changes, `subscribe` that they can subscribe to resources: telling them is up to you, with
+    `Context.notify_changed` and `notify_updated` or the verbs of what serves the app. `expose_errors`
+    shows the text of every exception to the client; otherwise it sees a fixed text with a number, and
+    `on_error` (called with the exception and that number) can log the rest. `ToolError` and
+    `McpError` are always shown.
     """
 
     def __init__(
@@ -137,6 +139,7 @@ class App:
         expose_errors: bool = False,
         logging: bool = False,
         list_changed: bool = False,
+        subscribe: bool = False,
         on_error: Callable[[BaseException, int], None] | None = None,
     ) -> None:
         if page_size is not None and page_size < 1:
@@ -147,6 +150,7 @@ class App:
         self._expose_errors = expose_errors
         self._logging = logging
         self._list_changed = list_changed
+        self._subscribe = subscribe
         self._on_error = on_error
         self._failures = 0
         self._tools: dict[str, _Entry] = {}
@@ -303,6 +307,29 @@ class App:
 
     # the engine it drives ------------------------------------------------------------------------
 
+    def remove_tool(self, name: str) -> None:
+        """Take a tool out of the list, also while clients are served.
+
+        Capabilities stay as they were declared. Raises LocalProtocolError for one that is not there.
+        """
+        self._remove(self._tools, "tool", name)
+
+    def remove_resource(self, uri: str) -> None:
+        """Take a resource, or the template `uri`, out of its list. As `remove_tool`."""
+        if uri in self._templates:
+            del self._templates[uri]
+        else:
+            self._remove(self._resources, "resource", uri)
+
+    def remove_prompt(self, name: str) -> None:
+        """Take a prompt out of the list. As `remove_tool`."""
+        self._remove(self._prompts, "prompt", name)
+
+    @staticmethod
+    def _remove(table: dict[str, _Entry], kind: str, key: str) -> None:
+        if table.pop(key, None) is None:
+            raise LocalProtocolError(f"there is no {kind} {key!r}")
+
     @property
     def capabilities(self) -> ServerCapabilities:
         """What there are handlers for."""
@@ -311,7 +338,7 @@ class App:
         if self._tools:
             offered["tools"] = changes
         if self._resources or self._templates:
-            offered["resources"] = changes
+            offered["resources"] = {**changes, **({"subscribe": True} if self._subscribe else {})}
         if self._prompts:
             offered["prompts"] = changes
         if self._completion is not None:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import attrs
 
 from .errors import McpError
+from .events import ListKind
 from .revisions import Era, Revision
 from .session.calls import IncomingRequest
 from .wire.jsoncodec import JsonValue
@@ -51,6 +52,14 @@ class Answers(Protocol):
         """As `ServerEngine.log`."""
         ...
 
+    def notify_changed(self, kind: ListKind, *, now: float) -> bool:
+        """As `ServerEngine.notify_changed`."""
+        ...
+
+    def notify_updated(self, uri: str, *, now: float) -> bool:
+        """As `ServerEngine.notify_updated`."""
+        ...
+
 
 @attrs.define(eq=False)
 class Context:
@@ -91,3 +100,18 @@ class Context:
     def log(self, level: str, data: JsonValue, *, logger: str | None = None) -> None:
         """Log to the client at `level`. Nothing is sent to a client that did not ask for it."""
         self._submit(lambda now: self._engine.log(level, data, now=now, request=self.request, logger=logger))
+
+    def notify_changed(self, kind: ListKind) -> None:
+        """Tell every client that wants to know that a list changed, whoever asked for this.
+
+        Over HTTP all clients of the server, otherwise the one of the connection. The server must
+        declare that it tells of changes: ``App(list_changed=True)``.
+        """
+        self._submit(lambda now: self._engine.notify_changed(kind, now=now))
+
+    def notify_updated(self, uri: str) -> None:
+        """Tell every client that subscribed to the resource at `uri` that it changed.
+
+        The server must declare that resources can be subscribed to: ``App(subscribe=True)``.
+        """
+        self._submit(lambda now: self._engine.notify_updated(uri, now=now))

@@ -266,6 +266,26 @@ class SessionEnded(Event):
     """Which one, where the transport has several; None for the transport as a whole."""
 
 
+# to the application: server ----------------------------------------------------------------------
+
+
+@attrs.define(eq=False)
+class ResourceWatched(Event):
+    """Server: a client wants to hear of changes of a resource, and none did before (either era)."""
+
+    uri: str
+
+
+@attrs.define(eq=False)
+class ResourceUnwatched(Event):
+    """Server: no client of this engine wants to hear of changes of a resource any more.
+
+    A server over HTTP has several engines: its `watched` tells whether another one still does.
+    """
+
+    uri: str
+
+
 # to the application: client ----------------------------------------------------------------------
 
 
@@ -387,7 +407,9 @@ __all__ = [
     "RequestCancelled",
     "RequestFailed",
     "RequestReceived",
+    "ResourceUnwatched",
     "ResourceUpdated",
+    "ResourceWatched",
     "ResultReady",
     "SendNotification",
     "SendRequest",

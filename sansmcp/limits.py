@@ -62,6 +62,14 @@ class Limits:
     max_outgoing: int = 8 * MIB
     """Bytes waiting to be written. Past it: a server transport stops reading requests."""
 
+    max_subscriptions: int = 4096
+    """Subscriptions that one engine has open; over HTTP one engine has those of all modern clients.
+    Past it: a server refuses one more (-32603), a client's verb raises LocalProtocolError."""
+
+    max_subscribed_uris: int = 1024
+    """Resources that one subscription, or one legacy session, is about. Past it: as with
+    `max_subscriptions`."""
+
     max_pages: int = 64
     """Pages one list-all verb reads. Past it: PaginationError with what was read."""
 

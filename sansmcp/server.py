@@ -23,7 +23,6 @@ from .errors import (
 )
 from .events import (
     CloseConnection,
-    ListKind,
     NotificationReceived,
     RequestReceived,
     ResultReady,
@@ -33,8 +32,8 @@ from .limits import SERVER_LIMITS, Limits, Timeouts
 from .revisions import ALL_REVISIONS, LATEST, Era, Revision, known_revision
 from .session import legacy, modern
 from .session.calls import BatchReply, Call, IncomingRequest
-from .session.endpoint import Endpoint
 from .session.gates import check_params, declared
+from .session.publisher import Publisher
 from .session.typing import lenient, to_wire
 from .states import SERVER, CallInput, Machine, ServerInput, ServerState
 from .types.convert import project
@@ -49,16 +48,30 @@ EnvelopeCheck: TypeAlias = Callable[[Hashable, Mapping[str, Any]], McpError | No
 """Called with the origin and the whole message; an error refuses it, after its `_meta` was read and
 before its version is looked at."""
 
-_OWN_METHODS: Final = frozenset({"initialize", "ping", "server/discover", "logging/setLevel"})
+_SUBSCRIBING: Final = frozenset({"resources/subscribe", "resources/unsubscribe"})
+
+_OWN_METHODS: Final = _SUBSCRIBING | {
+    "initialize",
+    "ping",
+    "server/discover",
+    "logging/setLevel",
+    "subscriptions/listen",
+}
 """Methods that the engine answers itself."""
 
-_UNSERVED: Final = frozenset({"subscriptions/listen"})
-"""In the table of methods, but no handler can be registered for them yet."""
+_FAULTS: Final[Mapping[int, PeerFault]] = {
+    ErrorCode.METHOD_NOT_FOUND: PeerFault.UNKNOWN_METHOD,
+    ErrorCode.INVALID_REQUEST: PeerFault.BATCH_NOT_ALLOWED,
+    ErrorCode.INVALID_PARAMS: PeerFault.INVALID_PARAMS,
+}
+"""What a client did wrong whose subscription is refused; a limit of ours is not its fault."""
+
+_BATCHED: Final = McpError(ErrorCode.INVALID_REQUEST, "subscriptions/listen must not be part of a batch")
 
 _SESSION_STATES: Final = frozenset({ServerState.INITIALIZED, ServerState.READY})
 
 
-class ServerEngine(Endpoint):
+class ServerEngine(Publisher):
     """One server connection as a state machine.
 
     `info` is who this server says it is. `capabilities` is what it offers; requests outside them
@@ -124,7 +137,8 @@ class ServerEngine(Endpoint):
     @property
     def wants_data(self) -> bool:
         """False while as many requests are open as the limit allows, or events pile up."""
-        return super().wants_data and len(self._requests) < self.limits.max_open_requests
+        working = len(self._requests) - len(self._listens)
+        return super().wants_data and working < self.limits.max_open_requests
 
     # inputs of a transport -----------------------------------------------------------------------
 
@@ -137,6 +151,7 @@ class ServerEngine(Endpoint):
         self._input_ended = True
         for call in self._calls:
             self._fail(call, ConnectionEnded(f"{call.subject}: the client sends nothing more"))
+        self._end_listens()
         self._end_when_drained()
 
     def connection_lost(self, *, now: float, detail: str = "the client is gone") -> None:
@@ -250,20 +265,6 @@ class ServerEngine(Endpoint):
 
     # verbs: speaking first -----------------------------------------------------------------------
 
-    def notify_changed(self, kind: ListKind, *, now: float) -> bool:
-        """Tell the client that a list changed, if it may be told. True when something was sent.
-
-        A legacy session is told when the capability `listChanged` is declared. A modern client is
-        told nothing that it did not subscribe to.
-        """
-        self._tick(now)
-        if self._session_revision is None or self.state not in _SESSION_STATES:
-            return False
-        if not declared(f"{kind.value}.listChanged", self._declared[self._session_revision]):
-            return False
-        self._send_notification(f"notifications/{kind.value}/list_changed", None)
-        return True
-
     def request(
         self,
         method: str,
@@ -316,7 +317,7 @@ class ServerEngine(Endpoint):
         return self.request("ping", now=now, timeout=self.timeouts.ping)
 
     def close(self, *, now: float) -> None:
-        """End the conversation at once. Harmless when it has ended already."""
+        """End the conversation at once, subscriptions gracefully. Harmless when it has ended already."""
         self._tick(now)
         self._close(None)
 
@@ -330,6 +331,10 @@ class ServerEngine(Endpoint):
         if reason is not None:
             params["reason"] = reason
         self._send_notification("notifications/cancelled", params, call.related)
+
+    @property
+    def _told_session(self) -> Revision | None:
+        return self._session_revision if self.state in _SESSION_STATES else None
 
     @property
     def _null_error_ids(self) -> bool:
@@ -347,11 +352,14 @@ class ServerEngine(Endpoint):
         if self._closed:
             return
         self._machine.fire(ServerInput.CLOSE)
+        if error is None:
+            self._end_listens()
         for call in self._calls:
             self._fail(call, ConnectionEnded(f"{call.subject}: {error or 'the server closed'}"))
         for request in list(self._requests.values()):
             request.batch = None
             self._cancel_request(request, "the connection ended")
+        self._forget_session_uris()
         self._emit(CloseConnection())
         self._end_session(error)
 
@@ -423,6 +431,10 @@ class ServerEngine(Endpoint):
         if message.method == "server/discover":
             body = modern.discover_result(self._versions, self._declared[revision], self._instructions)
             self._answer_now(request, body, batch)
+        elif message.method == "subscriptions/listen":
+            refusal = self._listen(request) if batch is None else _BATCHED
+            if refusal is not None:
+                self._refuse_subscription(message, refusal, batch)
         else:
             self._offer(request, message, batch)
 
@@ -458,6 +470,12 @@ class ServerEngine(Endpoint):
                 return
             self._session_log_level = str(level)
             self._answer_now(request, {}, batch)
+        elif message.method in _SUBSCRIBING and declared("resources.subscribe", self._declared[revision]):
+            refusal = self._subscribe(message.params, message.method == "resources/subscribe")
+            if refusal is None:
+                self._answer_now(request, {}, batch)
+            else:
+                self._refuse_subscription(message, refusal, batch)
         else:
             self._offer(request, message, batch)
 
@@ -468,7 +486,6 @@ class ServerEngine(Endpoint):
             if (
                 spec is None
                 or request.method in _OWN_METHODS
-                or request.method in _UNSERVED
                 or not spec.goes(Direction.CLIENT_TO_SERVER, request.revision)
                 or not declared(spec.asks_server(request.revision), self._declared[request.revision])
             ):
@@ -536,6 +553,15 @@ class ServerEngine(Endpoint):
     ) -> None:
         self._send_error(message.id, error, batch)
         self._ignore(fault, f"{message.method[:128]} was refused: {error.message}")
+
+    def _refuse_subscription(
+        self, message: jsonrpc.Request, error: McpError, batch: BatchReply | None
+    ) -> None:
+        fault = _FAULTS.get(error.code)
+        if fault is None:
+            self._send_error(message.id, error, batch)
+        else:
+            self._refuse(message, error, fault, batch)
 
     # received: everything else -------------------------------------------------------------------
 

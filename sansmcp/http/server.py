@@ -19,6 +19,7 @@ a message that is none; a batch, except in a    400, -32600
 session of 2025-03-26
 headers that contradict the body                400, -32020
 modern: a request; a notification; a response   its answer; 202; 400
+modern: a subscription                          an event stream, from the beginning
 modern: the client leaves                       its request is cancelled
 a session that is not; no session               404 without JSON-RPC; 400
 another version than the session speaks         400
@@ -52,7 +53,7 @@ from ..server import EnvelopeCheck, ServerEngine
 from ..session import modern
 from ..session.calls import Call, IncomingRequest
 from ..states import ExchangeState
-from ..types.methods import Kind, spec_for
+from ..types.methods import Kind, Method, spec_for
 from ..wire import jsonrpc
 from ..wire.jsoncodec import JsonCodec, JsonError, JsonValue, default_codec
 from ..wire.sse import encode_event
@@ -67,8 +68,8 @@ from .status import status_for_error
 InputSchema = Callable[[str], Mapping[str, Any] | None]
 """Gives the input schema of a tool by its name; `App.input_schema` is one."""
 
-_MAX_READ_SCHEMAS: Final = 1024
-"""Tools whose annotations are remembered. Past it: all are read anew."""
+_OF_MODERN: Final = frozenset({"open_requests", "subscriptions", "listened_uris"})
+"""What `stats` has of the engine of all modern requests."""
 
 
 class EngineFactory(Protocol):
@@ -197,7 +198,7 @@ class HttpServer:
         """Sizes of all tables and queues, by name."""
         return {
             **self._out.stats(),
-            "open_requests": self._modern.stats()["open_requests"],
+            **{name: size for name, size in self._modern.stats().items() if name in _OF_MODERN},
             "response_timers": len(self._late),
             "read_schemas": len(self._read_schemas),
             **({} if self._sessions is None else self._sessions.stats()),
@@ -318,19 +319,21 @@ class HttpServer:
         return told
 
     def notify_changed(self, kind: ListKind, *, now: float) -> bool:
-        """Tell every legacy session that a list changed. True when any was told, or will be.
+        """Tell every client that a list changed, as `ServerEngine.notify_changed`.
 
-        A session that listens to nobody hears of it when it does.
+        True when any was told, or will be: a legacy session whose client is not there hears of it when
+        it comes back.
         """
         now = self._tick(now).now
-        told = False
+        told = tell(self._modern, now)
+        self._pump()
         for session in self.sessions:
-            told |= session.engine.notify_changed(kind, now=now)
+            told |= tell(session.engine, now)
             self._pump(session)
         return told
 
     def close(self, now: float) -> None:
-        """End every session and every response. Harmless when it has ended already."""
+        """End every session and every response, subscriptions gracefully. Harmless when it has ended."""
         out = self._tick(now)
         if self._closed:
             return
@@ -384,6 +387,13 @@ class HttpServer:
         """End a call that `request` made, and tell the client. As `ServerEngine.cancel`."""
         self._tick(now)
         if self._sessions is None:
+        return self._notify(lambda engine, now: engine.notify_changed(kind, now=now), now)
+
+    def notify_updated(self, uri: str, *, now: float) -> bool:
+        """Tell every client that subscribed to a resource that it changed. As `notify_changed`."""
+        return self._notify(lambda engine, now: engine.notify_updated(uri, now=now), now)
+
+    def _notify(self, tell: Callable[[ServerEngine, float], bool], now: float) -> bool:
             raise LocalProtocolError(f"{call!r} is not a call of this server")
         self._sessions.cancel(call, reason)
 
@@ -391,6 +401,27 @@ class HttpServer:
         """End the connection of a request that takes long, and let its client come back for the rest.
 
         False, with nothing done, where that is not possible: modern clients and those older than
+    @property
+    def subscriptions(self) -> tuple[IncomingRequest, ...]:
+        """The open ``subscriptions/listen`` requests of all modern clients."""
+        return self._modern.subscriptions
+
+    @property
+    def watched(self) -> frozenset[str]:
+        """URIs of the resources that any client wants to hear of, in whichever era."""
+        return self._modern.watched.union(*(session.engine.watched for session in self.sessions))
+
+    def end_subscription(
+        self, request: IncomingRequest, *, now: float, graceful: bool = True, reason: str | None = None
+    ) -> None:
+        """End one of `subscriptions`, and its stream. As `ServerEngine.end_subscription`."""
+        now = self._tick(now).now
+        self._modern.end_subscription(request, now=now, graceful=graceful, reason=reason)
+        self._pump()
+        exchange = request.origin
+        if isinstance(exchange, Exchange) and exchange.phase is ExchangeState.STREAMING:
+            self._out.end(exchange)
+
         2025-11-25 would not come back, and some take no event stream.
 
         Specification: 2025-11-25, basic/transports (sending messages to the server, item 6).
@@ -461,7 +492,8 @@ class HttpServer:
         if not out.has_room(exchange):
             return
         out.hold(exchange)
-        if self._response_timeout is not None:
+        # A subscription is there to last.
+        if self._response_timeout is not None and not listens:
             self._late.set(exchange, out.now + self._response_timeout, "response_timeout")
         self._modern.receive_message(message.raw, now=out.now, origin=exchange)
         self._pump()
@@ -530,6 +562,11 @@ class HttpServer:
     # what the engines say ------------------------------------------------------------------------
 
     def _engine_of(self, request: IncomingRequest, now: float) -> tuple[ServerEngine, Session | None]:
+        listens = message.method == Method.LISTEN
+        if listens and not exchange.takes_stream:
+            text = f"{message.method} is answered with {EVENT_STREAM}"
+            out.refuse(exchange, 406, PeerFault.WRONG_MEDIA_TYPE, text)
+            return
         self._tick(now)
         origin = request.origin
         if not isinstance(origin, Exchange):

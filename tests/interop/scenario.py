@@ -165,9 +165,6 @@ class Pair:
     def _serve(self, request: IncomingRequest) -> None:
         if request.params.get("name") in self.hold:
             return
-        if request.method in ("resources/subscribe", "resources/unsubscribe"):
-            self.server.respond(request, {}, now=self.now)
-            return
         context = Context(request, self.server, lambda action: action(self.now))
         invocation = self._app.begin(self.server, request, context, now=self.now)
         if invocation is None:
@@ -372,6 +369,7 @@ def use_the_legacy_session(pair: Pair, revision: Revision) -> None:
         pair.do(client.call_tool, "text", {"a": level}, progress=True)
     for method in ("resources/subscribe", "resources/unsubscribe"):
         assert isinstance(pair.do(client.request, method, {"uri": "test://text"}), ResultReady)
+        assert pair.do(server.notify_updated, "test://text") is (method == "resources/subscribe")
     pair.do(client.roots_changed)
     pair.do(server.log, "error", "on its own", logger="server")
     for kind in ListKind:
@@ -406,8 +404,8 @@ def use_the_legacy_session(pair: Pair, revision: Revision) -> None:
 
 
 def use_the_modern_era(pair: Pair) -> None:
-    """Discovery, log levels by request, and the errors that only this era has."""
-    client = pair.client
+    """Discovery, log levels by request, subscriptions, and the errors that only this era has."""
+    client, server = pair.client, pair.server
     assert isinstance(pair.do(client.discover), ResultReady)
     pair.do(client.call_tool, "text", {"a": "ü"}, log_level="debug", progress=True)
     for code, data in (
@@ -423,6 +421,22 @@ def use_the_modern_era(pair: Pair) -> None:
         {VERSION_KEY: 7, **able},
         {VERSION_KEY: "1999-01-01", **able},
     ]
+    every = {
+        "toolsListChanged": True,
+        "promptsListChanged": True,
+        "resourcesListChanged": True,
+        "resourceSubscriptions": ["test://text"],
+    }
+    for number in ("l-1", "l-2"):
+        params = {"_meta": {VERSION_KEY: "2026-07-28", **able}, "notifications": every}
+        pair.inject(
+            {"jsonrpc": "2.0", "id": number, "method": "subscriptions/listen", "params": params}, LATEST
+        )
+    for kind in ListKind:
+        assert pair.do(server.notify_changed, kind)
+    assert pair.do(server.notify_updated, "test://text")
+    pair.do(server.end_subscription, server.subscriptions[1], graceful=False, reason="too slow")
+    pair.do(server.end_subscription, server.subscriptions[0])
     for number, meta in enumerate(metas):
         asked = {"jsonrpc": "2.0", "id": f"m-{number}", "method": "tools/list", "params": {"_meta": meta}}
         pair.inject(asked, LATEST)

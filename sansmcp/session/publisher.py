@@ -1,0 +1,204 @@
+"""A server that tells of changes: to a legacy session, and to modern clients that listen.
+
+One verb reaches both: who is told, and in which form, is decided here.
+
+Specification: 2026-07-28, basic/patterns/subscriptions and cancellation; 2025-11-25, server/resources
+(subscriptions).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import ErrorCode, LocalProtocolError, McpError
+from ..events import LimitHit, ListKind, ResourceUnwatched, ResourceWatched
+from ..revisions import Revision
+from ..states import RequestInput
+from ..wire import jsonrpc
+from .calls import IncomingRequest
+from .endpoint import Endpoint
+from .gates import declared
+from .subscriptions import (
+    ACKNOWLEDGED,
+    CHANGES,
+    META_SUBSCRIPTION_ID,
+    UPDATED,
+    ListenTable,
+    honored_of,
+    read_filter,
+    subscribable,
+)
+from .typing import to_wire
+
+
+class Publisher(Endpoint):
+    """The half of `ServerEngine` that tells of changes."""
+
+    _declared: dict[Revision, dict[str, Any]]
+    """The capabilities, as each revision has them."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._listens = ListenTable()
+        self._session_uris: dict[str, None] = {}
+        """What the legacy session subscribed to."""
+
+    @property
+    def subscriptions(self) -> tuple[IncomingRequest, ...]:
+        """The open ``subscriptions/listen`` requests, oldest first (modern)."""
+        return tuple(self._listens)
+
+    @property
+    def watched(self) -> frozenset[str]:
+        """URIs of the resources that anybody wants to hear of, in whichever era."""
+        return self._listens.uris.union(self._session_uris)
+
+    def stats(self) -> dict[str, int]:
+        """Sizes of all tables and queues, by name."""
+        return {**super().stats(), **self._listens.stats(), "subscribed_uris": len(self._session_uris)}
+
+    # verbs ---------------------------------------------------------------------------------------
+
+    def notify_changed(self, kind: ListKind, *, now: float) -> bool:
+        """Tell everybody who may be told that a list changed. True when something was sent.
+
+        A legacy session is told when the capability `listChanged` is declared, a modern client on
+        each of its subscriptions that asked for this list.
+        """
+        self._tick(now)
+        sent = False
+        revision = self._told_session
+        if revision is not None and declared(f"{kind.value}.listChanged", self._declared[revision]):
+            self._send_notification(CHANGES[kind], None)
+            sent = True
+        for request in self._listens.for_kind(kind):
+            self._publish(request, CHANGES[kind], {})
+            sent = True
+        return sent
+
+    def notify_updated(self, uri: str, *, now: float) -> bool:
+        """Tell everybody who subscribed to the resource at `uri` that it changed. True when sent."""
+        self._tick(now)
+        sent = False
+        if uri in self._session_uris and self._told_session is not None:
+            self._send_notification(UPDATED, {"uri": uri})
+            sent = True
+        for request in self._listens.for_uri(uri):
+            self._publish(request, UPDATED, {"uri": uri})
+            sent = True
+        return sent
+
+    def end_subscription(
+        self, request: IncomingRequest, *, now: float, graceful: bool = True, reason: str | None = None
+    ) -> None:
+        """End one of `subscriptions` (modern). Harmless when it has ended already.
+
+        Gracefully with the result of the request; otherwise with ``notifications/cancelled``, which
+        tells its client that changes may be missed from now on, and can say why.
+
+        Raises LocalProtocolError for a request that was never a subscription of this engine.
+        """
+        self._tick(now)
+        if request in self._listens:
+            if graceful:
+                self._end_listen(request)
+            else:
+                params: dict[str, Any] = {"requestId": request.id}
+                if reason is not None:
+                    params["reason"] = reason
+                self._publish(request, "notifications/cancelled", params)
+                self._cancel_request(request, reason)
+        elif request.open or request.method != "subscriptions/listen":
+            raise LocalProtocolError(f"{request!r} is no subscription of this engine")
+
+    # for the engine ------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def _told_session(self) -> Revision | None:
+        """The revision of the legacy session, if there is one that can be told of changes."""
+
+    @abstractmethod
+    def _finish(self, request: IncomingRequest, raw: dict[str, Any]) -> dict[str, Any]:
+        """A result as the era of the request has it."""
+
+    def _listen(self, request: IncomingRequest) -> McpError | None:
+        """Open a subscription (modern), or say why not."""
+        capabilities = self._declared[request.revision]
+        if not subscribable(capabilities):
+            return McpError(ErrorCode.METHOD_NOT_FOUND, "this server tells of no changes")
+        asked = read_filter(request.params)
+        if isinstance(asked, McpError):
+            return asked
+        if len(self._listens) >= self.limits.max_subscriptions:
+            return self._too_many("max_subscriptions", len(self._listens))
+        honored = honored_of(asked, capabilities)
+        uris = honored.resource_subscriptions or ()
+        if len(uris) > self.limits.max_subscribed_uris:
+            return self._too_many("max_subscribed_uris", len(uris))
+        self._accept(request, None)
+        fresh = self._listens.open(request, honored)
+        self._publish(request, ACKNOWLEDGED, {"notifications": to_wire(honored, request.revision)})
+        for uri in fresh:
+            if uri not in self._session_uris:
+                self._emit(ResourceWatched(uri))
+        return None
+
+    def _subscribe(self, params: Mapping[str, Any], wanted: bool) -> McpError | None:
+        """``resources/subscribe`` and ``resources/unsubscribe`` of the legacy session."""
+        uri = params.get("uri")
+        if not isinstance(uri, str):
+            return McpError(ErrorCode.INVALID_PARAMS, "uri must be a string")
+        known = uri in self._session_uris
+        if wanted and not known:
+            if len(self._session_uris) >= self.limits.max_subscribed_uris:
+                return self._too_many("max_subscribed_uris", len(self._session_uris))
+            self._session_uris[uri] = None
+            if not self._listens.watches(uri):
+                self._emit(ResourceWatched(uri))
+        elif known and not wanted:
+            del self._session_uris[uri]
+            self._unwatched([uri])
+        return None
+
+    def _too_many(self, limit: str, count: int) -> McpError:
+        self._emit(LimitHit(limit, f"a subscription was refused: {count} of {getattr(self.limits, limit)}"))
+        return McpError(ErrorCode.INTERNAL_ERROR, "too many subscriptions", {"limit": limit})
+
+    def _send_answer(self, request: IncomingRequest, message: dict[str, Any]) -> None:
+        super()._send_answer(request, message)
+        self._unwatched(self._listens.close(request))
+
+    def _cancel_request(self, request: IncomingRequest, reason: str | None) -> None:
+        if request not in self._listens:
+            super()._cancel_request(request, reason)
+            return
+        # The application never got the request, so it is not told that it is gone either.
+        request.machine.fire(RequestInput.CANCEL)
+        self._requests.pop(self._key(request.id, request.origin), None)
+        self._unwatched(self._listens.close(request))
+
+    def _publish(self, request: IncomingRequest, method: str, params: dict[str, Any]) -> None:
+        tagged = {"_meta": {META_SUBSCRIPTION_ID: request.id}, **params}
+        self._send_notification(method, tagged, request)
+
+    def _end_listen(self, request: IncomingRequest) -> None:
+        body = self._finish(request, {"_meta": {META_SUBSCRIPTION_ID: request.id}})
+        self._send_answer(request, jsonrpc.result_response(request.id, body))
+
+    def _end_listens(self) -> None:
+        """End every subscription gracefully."""
+        for request in self._listens:
+            self._end_listen(request)
+
+    def _forget_session_uris(self) -> None:
+        uris = list(self._session_uris)
+        self._session_uris.clear()
+        self._unwatched(uris)
+
+    def _unwatched(self, uris: list[str]) -> None:
+        for uri in uris:
+            if uri not in self._session_uris and not self._listens.watches(uri):
+                self._emit(ResourceUnwatched(uri))

@@ -1,0 +1,160 @@
+"""Subscriptions: what is asked for, what is granted, and who is told of what.
+
+Pure tables; the engines of both roles use them.
+
+Specification: 2026-07-28, basic/patterns/subscriptions; 2025-11-25, server/resources (subscriptions).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from ..errors import ErrorCode, McpError
+from ..events import ListKind
+from ..types.subscriptions import SubscriptionFilter
+from .calls import IncomingRequest
+from .gates import declared
+from .modern import PREFIX
+
+META_SUBSCRIPTION_ID: Final = PREFIX + "subscriptionId"
+"""The `_meta` key of everything that belongs to a subscription: the id of its listen request."""
+
+CHANGES: Final[Mapping[ListKind, str]] = MappingProxyType(
+    {kind: f"notifications/{kind.value}/list_changed" for kind in ListKind}
+)
+"""The notification of each list's changes."""
+
+UPDATED: Final = "notifications/resources/updated"
+ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
+
+_MEMBERS: Final = {
+    ListKind.TOOLS: ("toolsListChanged", "tools_list_changed"),
+    ListKind.PROMPTS: ("promptsListChanged", "prompts_list_changed"),
+    ListKind.RESOURCES: ("resourcesListChanged", "resources_list_changed"),
+}
+"""How a filter names each list: on the wire, and as an attribute."""
+
+_NEEDED: Final = (*(f"{kind.value}.listChanged" for kind in ListKind), "resources.subscribe")
+
+
+def kinds_of(filter: SubscriptionFilter) -> tuple[ListKind, ...]:
+    """The lists whose changes `filter` lets through."""
+    return tuple(kind for kind, (_, name) in _MEMBERS.items() if getattr(filter, name))
+
+
+def filter_of(kinds: Iterator[ListKind] | tuple[ListKind, ...], uris: list[str]) -> SubscriptionFilter:
+    """A filter for changes of these lists and of the resources at `uris`, each named once."""
+    asked: dict[str, Any] = {_MEMBERS[kind][1]: True for kind in kinds}
+    if uris:
+        asked["resource_subscriptions"] = list(dict.fromkeys(uris))
+    return SubscriptionFilter(**asked)
+
+
+def subscribable(capabilities: Mapping[str, Any]) -> bool:
+    """Whether a server with these capabilities has anything to tell of."""
+    return any(declared(name, capabilities) for name in _NEEDED)
+
+
+def read_filter(params: Mapping[str, Any]) -> SubscriptionFilter | McpError:
+    """What a listen request asks for, or the error (-32602) that names what is wrong with it.
+
+    Members of extensions are left out: what is not understood is not granted.
+    """
+    raw = params.get("notifications")
+    if not isinstance(raw, dict):
+        return _invalid("notifications must be an object")
+    kinds = []
+    for kind, (member, _) in _MEMBERS.items():
+        value = raw.get(member)
+        if value is not None and not isinstance(value, bool):
+            return _invalid(f"notifications.{member} must be a boolean")
+        if value:
+            kinds.append(kind)
+    uris = raw.get("resourceSubscriptions")
+    if uris is None:
+        uris = []
+    if not isinstance(uris, list) or not all(isinstance(uri, str) for uri in uris):
+        return _invalid("notifications.resourceSubscriptions must be an array of strings")
+    return filter_of(tuple(kinds), uris)
+
+
+def _invalid(rule: str) -> McpError:
+    return McpError(ErrorCode.INVALID_PARAMS, f"subscriptions/listen: {rule}")
+
+
+def honored_of(asked: SubscriptionFilter, capabilities: Mapping[str, Any]) -> SubscriptionFilter:
+    """The part of `asked` that a server with these capabilities tells of."""
+    kinds = tuple(k for k in kinds_of(asked) if declared(f"{k.value}.listChanged", capabilities))
+    uris = asked.resource_subscriptions or []
+    return filter_of(kinds, uris if declared("resources.subscribe", capabilities) else [])
+
+
+class ListenTable:
+    """The open listen requests of one server engine, found by what they want to hear of."""
+
+    def __init__(self) -> None:
+        self._filters: dict[IncomingRequest, SubscriptionFilter] = {}
+        self._by_kind: dict[ListKind, dict[IncomingRequest, None]] = {kind: {} for kind in ListKind}
+        self._by_uri: dict[str, dict[IncomingRequest, None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._filters)
+
+    def __iter__(self) -> Iterator[IncomingRequest]:
+        return iter(list(self._filters))
+
+    def __contains__(self, request: IncomingRequest) -> bool:
+        return request in self._filters
+
+    @property
+    def uris(self) -> frozenset[str]:
+        """The resources that any of them wants to hear of."""
+        return frozenset(self._by_uri)
+
+    def watches(self, uri: str) -> bool:
+        """Whether any of them wants to hear of the resource at `uri`."""
+        return uri in self._by_uri
+
+    def stats(self) -> dict[str, int]:
+        """Sizes of the tables."""
+        return {"subscriptions": len(self._filters), "listened_uris": len(self._by_uri)}
+
+    def open(self, request: IncomingRequest, honored: SubscriptionFilter) -> list[str]:
+        """Enter a request; the URIs that nobody listened for before."""
+        self._filters[request] = honored
+        for kind in kinds_of(honored):
+            self._by_kind[kind][request] = None
+        fresh = []
+        for uri in honored.resource_subscriptions or ():
+            listeners = self._by_uri.get(uri)
+            if listeners is None:
+                fresh.append(uri)
+                listeners = self._by_uri[uri] = {}
+            listeners[request] = None
+        return fresh
+
+    def close(self, request: IncomingRequest) -> list[str]:
+        """Let go of a request; the URIs that nobody listens for any more. Harmless for others."""
+        honored = self._filters.pop(request, None)
+        if honored is None:
+            return []
+        for kind in kinds_of(honored):
+            del self._by_kind[kind][request]
+        gone = []
+        for uri in honored.resource_subscriptions or ():
+            listeners = self._by_uri[uri]
+            del listeners[request]
+            if not listeners:
+                del self._by_uri[uri]
+                gone.append(uri)
+        return gone
+
+    def for_kind(self, kind: ListKind) -> list[IncomingRequest]:
+        """Who is told that a list changed."""
+        return list(self._by_kind[kind])
+
+    def for_uri(self, uri: str) -> list[IncomingRequest]:
+        """Who is told that a resource changed."""
+        return list(self._by_uri.get(uri, ()))
