@@ -305,8 +305,6 @@ class App:
             raise LocalProtocolError(f"{kind} {key!r} is registered already")
         table[key] = _Entry(definition, function, takes_context(function))
 
-    # the engine it drives ------------------------------------------------------------------------
-
     def remove_tool(self, name: str) -> None:
         """Take a tool out of the list, also while clients are served.
 
@@ -329,6 +327,8 @@ class App:
     def _remove(table: dict[str, _Entry], kind: str, key: str) -> None:
         if table.pop(key, None) is None:
             raise LocalProtocolError(f"there is no {kind} {key!r}")
+
+    # the engine it drives ------------------------------------------------------------------------
 
     @property
     def capabilities(self) -> ServerCapabilities:

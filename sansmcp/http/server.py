@@ -324,6 +324,13 @@ class HttpServer:
         True when any was told, or will be: a legacy session whose client is not there hears of it when
         it comes back.
         """
+        return self._notify(lambda engine, now: engine.notify_changed(kind, now=now), now)
+
+    def notify_updated(self, uri: str, *, now: float) -> bool:
+        """Tell every client that subscribed to a resource that it changed. As `notify_changed`."""
+        return self._notify(lambda engine, now: engine.notify_updated(uri, now=now), now)
+
+    def _notify(self, tell: Callable[[ServerEngine, float], bool], now: float) -> bool:
         now = self._tick(now).now
         told = tell(self._modern, now)
         self._pump()
@@ -331,6 +338,27 @@ class HttpServer:
             told |= tell(session.engine, now)
             self._pump(session)
         return told
+
+    @property
+    def subscriptions(self) -> tuple[IncomingRequest, ...]:
+        """The open ``subscriptions/listen`` requests of all modern clients."""
+        return self._modern.subscriptions
+
+    @property
+    def watched(self) -> frozenset[str]:
+        """URIs of the resources that any client wants to hear of, in whichever era."""
+        return self._modern.watched.union(*(session.engine.watched for session in self.sessions))
+
+    def end_subscription(
+        self, request: IncomingRequest, *, now: float, graceful: bool = True, reason: str | None = None
+    ) -> None:
+        """End one of `subscriptions`, and its stream. As `ServerEngine.end_subscription`."""
+        now = self._tick(now).now
+        self._modern.end_subscription(request, now=now, graceful=graceful, reason=reason)
+        self._pump()
+        exchange = request.origin
+        if isinstance(exchange, Exchange) and exchange.phase is ExchangeState.STREAMING:
+            self._out.end(exchange)
 
     def close(self, now: float) -> None:
         """End every session and every response, subscriptions gracefully. Harmless when it has ended."""
@@ -387,13 +415,6 @@ class HttpServer:
         """End a call that `request` made, and tell the client. As `ServerEngine.cancel`."""
         self._tick(now)
         if self._sessions is None:
-        return self._notify(lambda engine, now: engine.notify_changed(kind, now=now), now)
-
-    def notify_updated(self, uri: str, *, now: float) -> bool:
-        """Tell every client that subscribed to a resource that it changed. As `notify_changed`."""
-        return self._notify(lambda engine, now: engine.notify_updated(uri, now=now), now)
-
-    def _notify(self, tell: Callable[[ServerEngine, float], bool], now: float) -> bool:
             raise LocalProtocolError(f"{call!r} is not a call of this server")
         self._sessions.cancel(call, reason)
 
@@ -401,27 +422,6 @@ class HttpServer:
         """End the connection of a request that takes long, and let its client come back for the rest.
 
         False, with nothing done, where that is not possible: modern clients and those older than
-    @property
-    def subscriptions(self) -> tuple[IncomingRequest, ...]:
-        """The open ``subscriptions/listen`` requests of all modern clients."""
-        return self._modern.subscriptions
-
-    @property
-    def watched(self) -> frozenset[str]:
-        """URIs of the resources that any client wants to hear of, in whichever era."""
-        return self._modern.watched.union(*(session.engine.watched for session in self.sessions))
-
-    def end_subscription(
-        self, request: IncomingRequest, *, now: float, graceful: bool = True, reason: str | None = None
-    ) -> None:
-        """End one of `subscriptions`, and its stream. As `ServerEngine.end_subscription`."""
-        now = self._tick(now).now
-        self._modern.end_subscription(request, now=now, graceful=graceful, reason=reason)
-        self._pump()
-        exchange = request.origin
-        if isinstance(exchange, Exchange) and exchange.phase is ExchangeState.STREAMING:
-            self._out.end(exchange)
-
         2025-11-25 would not come back, and some take no event stream.
 
         Specification: 2025-11-25, basic/transports (sending messages to the server, item 6).
@@ -488,6 +488,11 @@ class HttpServer:
             # The engine would take it for the first word of a legacy client.
             key = modern.META_VERSION if isinstance(params.get("_meta"), dict) else "_meta"
             self._refuse(exchange, message.id, modern.missing_meta(key), PeerFault.MISSING_META)
+            return
+        listens = message.method == Method.LISTEN
+        if listens and not exchange.takes_stream:
+            text = f"{message.method} is answered with {EVENT_STREAM}"
+            out.refuse(exchange, 406, PeerFault.WRONG_MEDIA_TYPE, text)
             return
         if not out.has_room(exchange):
             return
@@ -562,11 +567,6 @@ class HttpServer:
     # what the engines say ------------------------------------------------------------------------
 
     def _engine_of(self, request: IncomingRequest, now: float) -> tuple[ServerEngine, Session | None]:
-        listens = message.method == Method.LISTEN
-        if listens and not exchange.takes_stream:
-            text = f"{message.method} is answered with {EVENT_STREAM}"
-            out.refuse(exchange, 406, PeerFault.WRONG_MEDIA_TYPE, text)
-            return
         self._tick(now)
         origin = request.origin
         if not isinstance(origin, Exchange):
