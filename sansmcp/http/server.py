@@ -68,6 +68,9 @@ from .status import status_for_error
 InputSchema = Callable[[str], Mapping[str, Any] | None]
 """Gives the input schema of a tool by its name; `App.input_schema` is one."""
 
+_MAX_READ_SCHEMAS: Final = 1024
+"""Tools whose annotations are remembered. Past it: all are read anew."""
+
 _OF_MODERN: Final = frozenset({"open_requests", "subscriptions", "listened_uris"})
 """What `stats` has of the engine of all modern requests."""
 
