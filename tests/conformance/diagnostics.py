@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sansmcp import App, Context, ErrorCode, McpError
+from sansmcp import App, Context, ErrorCode, ListKind, McpError
 
 REGION_SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
@@ -40,3 +40,36 @@ def register(app: App) -> None:
         """Logs a line, for whoever asked for logs."""
         ctx.log("info", "A line of the log.")
         return "A line was logged."
+
+    _changes(app)
+
+
+def _changes(app: App) -> None:
+    """Lists that change while they are served: what is called adds one thing, or takes it away again."""
+    added: set[ListKind] = set()
+
+    def visitor() -> str:
+        """Comes and goes."""
+        return "Still here."
+
+    @app.tool()
+    async def test_trigger_tool_change(ctx: Context) -> str:
+        """Changes the list of tools."""
+        if ListKind.TOOLS in added:
+            app.remove_tool("visitor")
+        else:
+            app.tool("visitor")(visitor)
+        added.symmetric_difference_update({ListKind.TOOLS})
+        ctx.notify_changed(ListKind.TOOLS)
+        return "The list of tools changed."
+
+    @app.tool()
+    async def test_trigger_prompt_change(ctx: Context) -> str:
+        """Changes the list of prompts."""
+        if ListKind.PROMPTS in added:
+            app.remove_prompt("visitor")
+        else:
+            app.prompt("visitor")(visitor)
+        added.symmetric_difference_update({ListKind.PROMPTS})
+        ctx.notify_changed(ListKind.PROMPTS)
+        return "The list of prompts changed."

@@ -20,6 +20,7 @@ from .suite import (
     Check,
     Group,
     Leg,
+    LegError,
     Outcome,
     Role,
     read_knowledge,
@@ -48,9 +49,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         begun = time.monotonic()
         try:
             asyncio.run(run_leg(leg, options.scenario))
-        except TimeoutError:
-            print(f"{leg.role} {leg.revision}: took too long and was ended; see {leg.folder}")
+        except LegError as error:
+            print(f"{leg.role} {leg.revision}: {error}", flush=True)
             good = False
+            if not any(leg.folder.rglob("checks.json")):
+                continue
         outcomes = read_outcomes(leg, known.groups[leg], options.scenario)
         if not outcomes and options.scenario is not None:
             continue

@@ -15,7 +15,7 @@ from sansmcp_asyncio import HttpServing
 
 from . import content, diagnostics, questions
 
-app: Final = App("sansmcp-conformance", "1.0", logging=True, list_changed=True)
+app: Final = App("sansmcp-conformance", "1.0", logging=True, list_changed=True, subscribe=True)
 content.register(app)
 diagnostics.register(app)
 questions.register(app)

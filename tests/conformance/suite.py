@@ -155,13 +155,17 @@ def _groups(requirements: Mapping[str, Any], role: Role) -> dict[str, Group]:
     return groups
 
 
+class LegError(Exception):
+    """The suite could not be run to its end."""
+
+
 # running it --------------------------------------------------------------------------------------
 
 
 async def run_leg(leg: Leg, scenario: str | None) -> None:
     """Run one leg, or one scenario of it; its results are in its folder then.
 
-    Raises TimeoutError when it takes too long.
+    Raises LegError when it cannot be run, or takes too long.
     """
     shutil.rmtree(leg.folder, ignore_errors=True)
     leg.folder.mkdir(parents=True)
@@ -194,6 +198,8 @@ async def _run(leg: Leg, argv: Sequence[str]) -> None:
         try:
             async with asyncio.timeout(LEG_SECONDS):
                 await process.wait()
+        except TimeoutError:
+            raise LegError(f"it took more than {LEG_SECONDS:g} s and was ended; see {output.name}") from None
         finally:
             if process.returncode is None:
                 # Its clients are of its group.
@@ -217,14 +223,22 @@ async def _server(leg: Leg) -> AsyncIterator[str]:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            async with asyncio.timeout(START_SECONDS):
-                url = (await process.stdout.readline()).decode().strip()
+            try:
+                async with asyncio.timeout(START_SECONDS):
+                    url = (await process.stdout.readline()).decode().strip()
+                    if not url:
+                        await process.wait()
+            except TimeoutError:
+                url = ""
             if not url:
-                raise RuntimeError(f"the server did not start: see {errors.name}")
+                raise LegError(f"the server did not start; see {errors.name}")
             yield url
             process.stdin.close()
-            async with asyncio.timeout(END_SECONDS):
-                await process.wait()
+            try:
+                async with asyncio.timeout(END_SECONDS):
+                    await process.wait()
+            except TimeoutError:
+                raise LegError(f"the server did not end; see {errors.name}") from None
         finally:
             if process.returncode is None:
                 process.kill()
