@@ -52,6 +52,10 @@ class Answers(Protocol):
         """As `ServerEngine.log`."""
         ...
 
+    def hang_up(self, request: IncomingRequest, *, now: float) -> bool:
+        """As `ServerEngine.hang_up`."""
+        ...
+
     def notify_changed(self, kind: ListKind, *, now: float) -> bool:
         """As `ServerEngine.notify_changed`."""
         ...
@@ -100,6 +104,14 @@ class Context:
     def log(self, level: str, data: JsonValue, *, logger: str | None = None) -> None:
         """Log to the client at `level`. Nothing is sent to a client that did not ask for it."""
         self._submit(lambda now: self._engine.log(level, data, now=now, request=self.request, logger=logger))
+
+    def hang_up(self) -> None:
+        """Give up the connection that the client waits on: it comes back for the rest by itself.
+
+        For what takes long over HTTP. Nothing is done where a client would not come back: that is what
+        2025-11-25 brought and 2026-07-28 took away again.
+        """
+        self._submit(lambda now: self._engine.hang_up(self.request, now=now))
 
     def notify_changed(self, kind: ListKind) -> None:
         """Tell every client that wants to know that a list changed, whoever asked for this.

@@ -263,6 +263,14 @@ class ServerEngine(Publisher):
         self._send_notification("notifications/message", params, request)
         return True
 
+    def hang_up(self, request: IncomingRequest, *, now: float) -> bool:
+        """Let the client of a long request come back for the rest, where its transport can do that.
+
+        False: an engine knows of no connection that would be one request's. `HttpServer.hang_up` does.
+        """
+        self._tick(now)
+        return False
+
     # verbs: speaking first -----------------------------------------------------------------------
 
     def request(

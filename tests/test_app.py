@@ -210,6 +210,21 @@ def test_a_handler_can_report_and_log() -> None:
         assert log["params"] == {"level": "error", "data": {"a": 1}}
 
 
+@pytest.mark.parametrize("version", [MODERN, "2025-11-25"])
+def test_nobody_hangs_up_where_there_is_one_connection_for_all(version: str) -> None:
+    app, asked = App("demo"), []
+
+    @app.tool()
+    def long(ctx: Context) -> str:
+        asked.append(ctx.request)
+        ctx.hang_up()
+        return "done"
+
+    ask = Asker(app, version)
+    assert ask("tools/call", {"name": "long"})["content"][0]["text"] == "done"
+    assert app.engine(now=0.0).hang_up(asked[0], now=0.0) is False
+
+
 @pytest.mark.req("W6")
 @pytest.mark.case("G-06")
 def test_an_unknown_name_is_a_protocol_error_that_repeats_it(ask: Asker) -> None:

@@ -187,6 +187,18 @@ def test_an_app_answers_through_the_server(legacy: bool) -> None:
     assert reply.ended
 
 
+@pytest.mark.req("P11")
+@pytest.mark.parametrize("legacy", [False, True])
+def test_a_handler_can_let_its_client_come_back(legacy: bool) -> None:
+    http = Http()
+    reply = Client(http).call("tools/list") if legacy else http.ask("tools/list")
+    Context(http.request, http.server, lambda action: action(http.now)).hang_up()
+    http.drain()
+    assert reply.ended == legacy
+    http.answer()
+    assert reply.ended
+
+
 def test_lists_of_an_app_need_no_handler() -> None:
     app = demo()
     http = Http(app)

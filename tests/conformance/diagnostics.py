@@ -5,6 +5,7 @@ Names and schemas are the suite's.
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final
 
 from sansmcp import App, Context, ErrorCode, ListKind, McpError
@@ -40,6 +41,13 @@ def register(app: App) -> None:
         """Logs a line, for whoever asked for logs."""
         ctx.log("info", "A line of the log.")
         return "A line was logged."
+
+    @app.tool()
+    async def test_reconnection(ctx: Context) -> str:
+        """Takes long, and lets its client come back for the result."""
+        ctx.hang_up()
+        await asyncio.sleep(0.2)
+        return "Here is the result."
 
     _changes(app)
 
