@@ -179,12 +179,16 @@ SPEECHES = {
     "modern": ask() + ask(id=2) + ask(id=3),
     "chunks": chunked(ask()) + ask(id=2),
     "initialize": post(initialize()) + ask(),
-    "refused": ask(host="evil.example") + head("PUT") + ask(),
+    "refused": head("PUT") + head("GET", host="evil.example") + ask(),
+    "refused with a body": ask(host="evil.example") + ask(),
     "no message": post([]) + ask() + post({"a": 1}),
     "last": ask(connection="close") + ask(id=2),
     "broken": ask() + b"nonsense\r\n\r\n" + ask(),
     "bad body": head(length=5) + b"{nope" + ask(),
-    "early": ask() + head(fields={"transfer-encoding": "chunked"}) + b"x\r\n",
+    "early": ask()
+    + head(fields={"content-type": "application/json", "transfer-encoding": "chunked"})
+    + b"x\r\n",
+    "early and refused": ask() + head(fields={"transfer-encoding": "chunked"}) + b"x\r\n",
 }
 
 
@@ -215,11 +219,13 @@ def test_how_the_bytes_are_divided_means_nothing(name: str, data: st.DataObject)
         ("modern", [200, 200, 200], False),
         ("chunks", [200, 200], False),
         ("initialize", [200, 200], False),
-        ("refused", [421, 405, 200], False),
+        ("refused", [405, 421, 200], False),
+        ("refused with a body", [421], True),
         ("no message", [400, 200, 400], False),
         ("last", [200], True),
         ("broken", [200, 400], True),
         ("early", [200, 400], True),
+        ("early and refused", [200, 415], True),
     ],
 )
 def test_what_is_answered(name: str, statuses: list[int], ended: bool) -> None:

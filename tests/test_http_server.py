@@ -11,7 +11,6 @@ import pytest
 from sansmcp import (
     App,
     DeviationTolerated,
-    LimitHit,
     Limits,
     LocalProtocolError,
     McpError,
@@ -249,7 +248,7 @@ def test_a_body_that_is_too_large_is_refused() -> None:
     http = Http(limits=Limits(max_body=300))
     assert http.post(MODERN_LIST, **LIST_HEADERS).status is None
     assert http.post(MODERN_LIST | {"x": "y" * 300}, **LIST_HEADERS).status == 413
-    assert http.one(LimitHit).limit == "max_body"
+    assert reasons(http) == [PeerFault.BODY_TOO_LARGE]
 
 
 @pytest.mark.case("H-18")

@@ -18,6 +18,7 @@ from typing import Any, Final, TypeAlias
 import attrs
 
 from ..errors import LocalProtocolError
+from .exchange import Headers
 
 
 class Anything(Enum):
@@ -136,9 +137,11 @@ class Refusal:
     """How to turn a request away."""
 
     status: int
-    """403 for the origin, 421 for the host, 400 for a host that is missing or unreadable."""
+    """Of this guard: 403 for the origin, 421 for the host, 400 for one that is missing or unreadable."""
     reason: str
     """One line for people, plain ASCII."""
+    headers: Headers = ()
+    """Fields that the response also has."""
 
 
 def check_host_origin(

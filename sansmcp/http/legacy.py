@@ -65,7 +65,8 @@ class Sessions:
     """All legacy sessions of a server: who they are, what they are sent, when they end.
 
     `make_engine` makes the engine of one session. What is to be sent and told goes to `responses`.
-    `entropy` gives random bytes for the ids.
+    `entropy` gives random bytes for the ids. `count` tells how many sessions the server has, here and
+    elsewhere.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class Sessions:
         *,
         policy: SessionPolicy,
         entropy: Callable[[int], bytes],
+        count: Callable[[], int],
         codec: JsonCodec,
         max_batch: int,
     ) -> None:
@@ -82,6 +84,7 @@ class Sessions:
         self._out: Final = responses
         self._policy: Final = policy
         self._entropy: Final = entropy
+        self._count: Final = count
         self._codec: Final = codec
         self._max_batch: Final = max_batch
         self._sessions: Final[dict[str, Session]] = {}
@@ -240,18 +243,29 @@ class Sessions:
             self._refuse_message(exchange, message)
         elif not isinstance(message, jsonrpc.Request):
             self._out.refuse(exchange, 400, PeerFault.REQUEST_WITHOUT_ID, "initialize without an id")
-        elif len(self._sessions) >= self._policy.max_sessions:
-            self._out.plain(exchange, 503, "too many sessions", RETRY_AFTER)
-            detail = f"initialize was answered 503: {len(self._sessions)} sessions are open"
-            self._out.events.append(LimitHit("max_sessions", detail))
-        else:
+        elif self.has_room(exchange, "initialize"):
             self._open(exchange, value)
 
-    def _open(self, exchange: Exchange, value: JsonValue) -> None:
-        out, policy = self._out, self._policy
+    def has_room(self, exchange: Exchange, what: str) -> bool:
+        """Whether one more session may be opened. If not, `exchange` is answered 503, and that is told."""
+        count = self._count()
+        if count < self._policy.max_sessions:
+            return True
+        self._out.plain(exchange, 503, "too many sessions", RETRY_AFTER)
+        detail = f"{what} was answered 503: {count} sessions are open"
+        self._out.events.append(LimitHit("max_sessions", detail))
+        return False
+
+    def new_id(self) -> str:
+        """An id that nobody can guess."""
         session_id = self._entropy(24).hex()
         if session_id in self._sessions:
             raise LocalProtocolError("entropy gave the same bytes twice")
+        return session_id
+
+    def _open(self, exchange: Exchange, value: JsonValue) -> None:
+        out, policy = self._out, self._policy
+        session_id = self.new_id()
         engine = self._make_engine(out.now)
         session = Session(session_id, engine, policy, policy.store(policy), out.now)
         exchange.session, exchange.stream = session, session.new_stream()
@@ -311,6 +325,8 @@ class Sessions:
                 case RequestCancelled():
                     events.append(event)
                     self._on_cancelled(session, event.request)
+                case SessionEnded() if session.revision is None:
+                    pass  # it never started
                 case SessionStarted() | SessionEnded() | NotificationReceived():
                     event.session = session
                     events.append(event)
@@ -502,14 +518,13 @@ class Sessions:
         self.pump(session)
         return call
 
-    def cancel(self, call: Call, reason: str | None) -> None:
-        """End a call; see `HttpServer.cancel`."""
+    def cancel(self, call: Call, reason: str | None) -> bool:
+        """End a call; see `HttpServer.cancel`. False for one of none of these sessions."""
         session = self._calls.get(call)
         if session is not None:
             session.engine.cancel(call, now=self._out.now, reason=reason)
             self.pump(session)
-        elif not call.done:
-            raise LocalProtocolError(f"{call!r} is not a call of this server")
+        return session is not None
 
     def hang_up(self, request: IncomingRequest) -> bool:
         """End the connection of a request, not its stream; see `HttpServer.hang_up`."""

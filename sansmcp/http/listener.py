@@ -12,7 +12,9 @@ it connects while there are too many           503, and the connection ends
 its head takes too long                        the connection ends
 its body takes too long                        408, and the connection ends
 nothing, between requests                      the connection ends
-it waits to be asked for a body                100, unless the body is refused
+it waits to be asked for a body                100, unless the head or the length is refused
+its head is refused (`HttpServer.              the answer at once; a body is not read, and the
+head_received`)                                connection ends
 it closes its side, or the connection breaks,  its exchange is closed (`HttpServer.exchange_closed`)
 before its response is complete
 it does not read                               no request of it is read; past a bound of bytes or of
@@ -112,11 +114,12 @@ class _Connection:
         "eof",
         "exchange",
         "gone",
-        "head",
         "id",
         "lingering",
         "paused",
         "peer",
+        "refused",
+        "request",
         "served",
         "unsent",
         "waits_for",
@@ -126,8 +129,10 @@ class _Connection:
         self.id: Final = id
         self.peer: Final = peer
         self.codec: Final = codec
-        self.head: RequestHead | None = None
-        """Of the request whose body is being read."""
+        self.request: HttpRequest | None = None
+        """The one whose body is being read."""
+        self.refused = False
+        """Whether the request that is being answered was refused by its head, and has a body."""
         self.body: list[bytes] = []
         self.exchange: ExchangeId | None = None
         """The request that waits for its response, or for the rest of it."""
@@ -305,7 +310,7 @@ class HttpListener:
         self.server.close(self._now)
         self._touched.update(self._conns)
         for c in self._conns.values():
-            if c.head is not None:
+            if c.request is not None:
                 self._refuse(c, 503)
 
     # reading -------------------------------------------------------------------------------------
@@ -323,37 +328,55 @@ class HttpListener:
                 case None:
                     break
                 case RequestHead() as head:
-                    c.head = head
+                    self._on_head(c, head)
                 case BodyData(data=data):
                     c.body.append(data)
                 case BodyEnd():
                     self._on_request(c)
                 case HttpFault(fault=fault, detail=detail):
-                    c.head = None
+                    c.request = None
                     c.body.clear()
                     self._events.append(MessageIgnored(fault, f"{c}: {detail}"))
                 case ConnectionClosed():
                     c.gone = True
                     self._leave(c)
-        if c.head is not None and not c.body:
+        if c.request is not None and not c.body:
             codec.send_continue()
 
     def _waits(self, c: _Connection) -> bool:
         """Whether the next request of `c` has to wait, be it there or not."""
-        return c.exchange is None and c.head is None and (c.paused or not self.takes_requests)
+        return c.exchange is None and c.request is None and (c.paused or not self.takes_requests)
+
+    def _on_head(self, c: _Connection, head: RequestHead) -> None:
+        request = HttpRequest(
+            head.method, head.target, tuple(head.headers.items()), http_version=head.http_version
+        )
+        exchange = self._last_exchange = self._last_exchange + 1
+        refusal = self.server.head_received(exchange, request, self._now)
+        if refusal is None:
+            c.request = request
+        else:
+            c.refused = head.content_length != 0
+            self._begin(c, exchange)
 
     def _on_request(self, c: _Connection) -> None:
-        head, body = c.head, c.body
-        assert head is not None
-        data = body[0] if len(body) == 1 else b"".join(body)
-        request = HttpRequest(head.method, head.target, tuple(head.headers.items()), data, head.http_version)
-        c.head = c.waits_for = None
-        self._timers.clear(c.id)
+        request, body = c.request, c.body
+        if request is None:
+            return  # it was refused
+        request.body = body[0] if len(body) == 1 else b"".join(body)
+        c.request = None
         body.clear()
+        exchange = self._last_exchange = self._last_exchange + 1
+        self.server.request_received(exchange, request, self._now, screened=True)
+        self._begin(c, exchange)
+
+    def _begin(self, c: _Connection, exchange: ExchangeId) -> None:
+        """From now on `c` waits for the response to `exchange`."""
+        c.waits_for = None
+        self._timers.clear(c.id)
         c.served = True
-        exchange = c.exchange = self._last_exchange = self._last_exchange + 1
+        c.exchange = exchange
         self._exchanges[exchange] = c
-        self.server.request_received(exchange, request, self._now)
         self._answer()
 
     def _leave(self, c: _Connection) -> None:
@@ -374,7 +397,8 @@ class HttpListener:
             self._touched[c.id] = c
             match op:
                 case StartResponse():
-                    c.codec.start_response(op.status, fixed=_block(op.headers), length=op.length)
+                    block = _block(op.headers)
+                    c.codec.start_response(op.status, fixed=block, length=op.length, close=c.refused)
                 case SendBody():
                     c.codec.send_data(op.data)
                 case EndResponse():
@@ -420,7 +444,7 @@ class HttpListener:
         policy, reason = self._policy, None
         if c.exchange is not None or (not c.codec.idle and self._waits(c)):
             seconds = 0.0  # the client waits for us
-        elif c.head is not None:
+        elif c.request is not None:
             reason, seconds = _BODY, policy.body_timeout
         elif c.served and c.codec.idle:
             reason, seconds = _IDLE, policy.idle_timeout
@@ -472,7 +496,7 @@ class HttpListener:
 
     def _refuse(self, c: _Connection, status: int) -> None:
         """Answer a request whose body is not here, and read nothing more."""
-        c.head = None
+        c.request = None
         c.body.clear()
         c.codec.send_response(status, close=True)
         self._touched[c.id] = c

@@ -32,7 +32,9 @@ Specification: 2026-07-28, basic/transports/streamable-http; 2025-11-25, basic/t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final, Protocol
 
 from ..clock import Deadlines
@@ -48,7 +50,7 @@ from ..events import (
     SendResponse,
 )
 from ..limits import SERVER_LIMITS, Limits
-from ..revisions import ALL_REVISIONS, Era, Revision, known_revision
+from ..revisions import ALL_REVISIONS, Era, Revision
 from ..server import EnvelopeCheck, ServerEngine
 from ..session import modern
 from ..session.calls import Call, IncomingRequest
@@ -57,19 +59,29 @@ from ..types.methods import Kind, Method, spec_for
 from ..wire import jsonrpc
 from ..wire.jsoncodec import JsonCodec, JsonError, JsonValue, default_codec
 from ..wire.sse import encode_event
-from .exchange import EVENT_STREAM, JSON, ExchangeId, HttpRequest, ServerExchangeOp, media_type
-from .guard import DEFAULT_POLICY, GuardPolicy, check_host_origin
-from .headers import Annotations, read_annotations, validate_projection
-from .legacy import SESSION_ID, VERSION, Sessions
+from .era import is_modern
+from .exchange import EVENT_STREAM, JSON, ExchangeId, HttpRequest, ServerExchangeOp, field_map
+from .guard import DEFAULT_POLICY, GuardPolicy, Refusal
+from .headers import validate_projection
+from .legacy import SESSION_ID, Sessions
 from .legacy_session import Session, SessionPolicy
+from .mirrored import InputSchema, Mirrored
+from .old_sse_server import OldSsePaths, OldSseSession, OldSseSessions
 from .responses import Exchange, Responses, earliest
+from .screen import TOO_LARGE, Place, Screen
 from .status import status_for_error
 
-InputSchema = Callable[[str], Mapping[str, Any] | None]
-"""Gives the input schema of a tool by its name; `App.input_schema` is one."""
-
-_MAX_READ_SCHEMAS: Final = 1024
-"""Tools whose annotations are remembered. Past it: all are read anew."""
+_ENDS: Final = Refusal(503, "the server ends")
+_FAULTS: Final = {
+    400: PeerFault.FOREIGN_HOST,
+    403: PeerFault.FOREIGN_ORIGIN,
+    404: PeerFault.WRONG_ENDPOINT,
+    405: PeerFault.WRONG_ENDPOINT,
+    413: PeerFault.BODY_TOO_LARGE,
+    415: PeerFault.WRONG_MEDIA_TYPE,
+    421: PeerFault.FOREIGN_HOST,
+}
+"""What it tells of a client that it was turned away with a status."""
 
 _OF_MODERN: Final = frozenset({"open_requests", "subscriptions", "listened_uris"})
 """What `stats` has of the engine of all modern requests."""
@@ -108,9 +120,11 @@ class HttpServer:
     silence in seconds after which a client is sent a comment, None for never. `response_timeout` is
     how long (seconds) a modern request may take before it is answered 504 and cancelled, None for
     ever. `max_exchanges` responses may be open at once; past it requests are answered 503, and that
-    is told. `strict` turns tolerances into faults.
+    is told. With `old_sse`, HTTP+SSE is spoken there as well, by sessions that `sessions` bounds too.
+    `strict` turns tolerances into faults.
 
-    Raises LocalProtocolError for times that are not positive.
+    Raises LocalProtocolError for times that are not positive, and for `old_sse` without an older
+    revision or where the endpoint is.
     """
 
     def __init__(
@@ -129,46 +143,61 @@ class HttpServer:
         response_timeout: float | None = None,
         max_exchanges: int = 16_384,
         legacy: bool = True,
+        old_sse: OldSsePaths | None = None,
         input_schema: InputSchema | None = None,
         strict: bool = False,
     ) -> None:
         if response_timeout is not None and response_timeout <= 0:
             raise LocalProtocolError(f"response_timeout is a number of seconds, not {response_timeout}")
         served = [r for r in revisions if legacy or r.era is Era.MODERN]
+        older = [r for r in served if r.era is Era.LEGACY]
+        if old_sse is not None and not older:
+            raise LocalProtocolError("HTTP+SSE has no modern revision: none is served that speaks it")
+        if old_sse is not None and path in (old_sse.stream, old_sse.messages):
+            raise LocalProtocolError(f"{path}: the endpoint and HTTP+SSE cannot be at the same path")
         self.limits: Final = limits
         self.strict: Final = strict
-        self._path = path
-        self._policy = policy
+        self._screen = Screen(
+            path=path, policy=policy, old_sse=old_sse, max_body=limits.max_body, legacy=bool(older)
+        )
         self._codec = codec or default_codec(max_depth=limits.max_depth, reject_duplicate_keys=strict)
         self._response_timeout = response_timeout
-        self._input_schema = input_schema
-        self._read_schemas: dict[str, tuple[object, Annotations]] = {}
+        self._mirrored = Mirrored(input_schema)
         self._out = Responses(now=now, keep_alive=keep_alive, max_exchanges=max_exchanges, strict=strict)
         self._late: Deadlines[Exchange] = Deadlines()
         self._closed = False
 
-        def engine(now: float, check: EnvelopeCheck | None = None) -> ServerEngine:
+        def engine(
+            now: float, check: EnvelopeCheck | None = None, revisions: Sequence[Revision] = served
+        ) -> ServerEngine:
             return make_engine(
                 now=now,
                 limits=limits,
                 codec=self._codec,
-                revisions=served,
+                revisions=revisions,
                 ids_per_exchange=check is not None,
                 check=check,
                 strict=strict,
             )
 
         self._modern = engine(now, self._check_headers)
+        shared: dict[str, Any] = {
+            "policy": sessions or SessionPolicy(),
+            "entropy": entropy,
+            "count": lambda: sum(map(len, self._keepers)),
+            "codec": self._codec,
+            "max_batch": limits.max_batch,
+        }
         self._sessions: Sessions | None = None
-        if any(r.era is Era.LEGACY for r in served):
-            self._sessions = Sessions(
-                engine,
-                self._out,
-                policy=sessions or SessionPolicy(),
-                entropy=entropy,
-                codec=self._codec,
-                max_batch=limits.max_batch,
+        self._old: OldSseSessions | None = None
+        if older:
+            self._sessions = Sessions(engine, self._out, **shared)
+        if old_sse is not None:
+            self._old = OldSseSessions(
+                lambda now: engine(now, revisions=older), self._out, paths=old_sse, **shared
             )
+        self._keepers: Final = tuple(k for k in (self._sessions, self._old) if k is not None)
+        """Who keeps sessions."""
 
     # pulls ---------------------------------------------------------------------------------------
 
@@ -185,7 +214,9 @@ class HttpServer:
     def next_timeout(self) -> float | None:
         """The absolute time at which `handle_timeout` wants to be called, or None."""
         when = earliest(self._out.next_timeout(), self._late.next())
-        return when if self._sessions is None else earliest(when, self._sessions.next_timeout())
+        for keeper in self._keepers:
+            when = earliest(when, keeper.next_timeout())
+        return when
 
     @property
     def wants_data(self) -> bool:
@@ -195,47 +226,76 @@ class HttpServer:
     @property
     def sessions(self) -> tuple[Session, ...]:
         """The legacy sessions that are open."""
-        return () if self._sessions is None else tuple(self._sessions)
+        return tuple(chain.from_iterable(self._keepers))
 
     def stats(self) -> dict[str, int]:
         """Sizes of all tables and queues, by name."""
+        kept: Counter[str] = Counter()
+        for keeper in self._keepers:
+            kept.update(keeper.stats())
         return {
             **self._out.stats(),
             **{name: size for name, size in self._modern.stats().items() if name in _OF_MODERN},
             "response_timers": len(self._late),
-            "read_schemas": len(self._read_schemas),
-            **({} if self._sessions is None else self._sessions.stats()),
+            "read_schemas": len(self._mirrored),
+            **kept,
         }
 
     # inputs --------------------------------------------------------------------------------------
 
-    def request_received(self, exchange: ExchangeId, request: HttpRequest, now: float) -> None:
-        """A request came, whole. Never raises for what the client did.
+    def head_received(self, exchange: ExchangeId, head: HttpRequest, now: float) -> Refusal | None:
+        """The head of a request came, its body did not: say whether that is wanted.
+
+        None if it is: go on with `request_received`, with `screened`. Otherwise the request was
+        answered, as `next_op` tells, and nothing more is to be said of it: its body is not read, or
+        read and thrown away. To call this is up to the carrier. It saves the memory for bodies that
+        are refused anyway, and lets a client that expects ``100 Continue`` keep them to itself.
 
         Raises LocalProtocolError if `exchange` names one that is open.
         """
         out = self._tick(now)
         if exchange in out:
             raise LocalProtocolError(f"exchange {exchange} is open already")
-        record = Exchange.of(exchange, request)
-        refusal = check_host_origin(request.headers, self._policy, http_version=request.http_version)
+        refusal = self._screen.refusal(head, field_map(head.headers))
+        if refusal is None and self._closed:
+            refusal = _ENDS
         if refusal is not None:
-            fault = PeerFault.FOREIGN_ORIGIN if refusal.status == 403 else PeerFault.FOREIGN_HOST
-            out.refuse(record, refusal.status, fault, refusal.reason)
-        elif self._path is not None and _path_of(request.target) != self._path:
-            out.refuse(record, 404, PeerFault.WRONG_ENDPOINT, "there is nothing here")
-        elif self._closed:
-            out.plain(record, 503, "the server ends")
+            self._turn_away(Exchange.of(exchange, head), refusal)
+        return refusal
+
+    def request_received(
+        self, exchange: ExchangeId, request: HttpRequest, now: float, *, screened: bool = False
+    ) -> None:
+        """A request came, whole. Never raises for what the client did.
+
+        `screened` says that `head_received` let it pass. Of a body that is too large it is enough to
+        have one byte more than `Limits.max_body` here: the answer is 413 all the same.
+
+        Raises LocalProtocolError if `exchange` names one that is open.
+        """
+        out, body, bound = self._tick(now), request.body, self.limits.max_body
+        if exchange in out:
+            raise LocalProtocolError(f"exchange {exchange} is open already")
+        record = Exchange.of(exchange, request)
+        refusal = None if screened else self._screen.refusal(request, record.fields)
+        if refusal is None and self._closed:
+            refusal = _ENDS
+        elif refusal is None and bound is not None and len(body) > bound:
+            refusal = TOO_LARGE
+        if refusal is not None:
+            self._turn_away(record, refusal)
+            return
+        place = self._screen.place(request.target)
+        if place is Place.OLD_STREAM and self._old is not None:
+            self._old.on_get(record)
+        elif place is Place.OLD_MESSAGES:
+            self._on_old_message(record, request)
         elif request.method == "POST":
-            self._on_post(record, request.body)
-        elif self._sessions is None or _is_modern_version(record.fields.get(VERSION)):
-            self._refuse_method(record, "POST")
-        elif request.method == "GET":
+            self._on_post(record, body)
+        elif self._sessions is not None and request.method == "GET":
             self._sessions.on_get(record)
-        elif request.method == "DELETE":
+        elif self._sessions is not None:
             self._sessions.on_delete(record)
-        else:
-            self._refuse_method(record, "GET, POST, DELETE")
 
     def exchange_closed(self, exchange: ExchangeId, now: float) -> None:
         """The client went away before its response was complete. Harmless for an unknown exchange.
@@ -250,16 +310,16 @@ class HttpServer:
         if record.session is None:
             self._modern.exchange_closed(record, now=self._out.now)
             self._pump()
-        elif self._sessions is not None:
-            self._sessions.exchange_closed(record)
+        else:
+            self._keeper(record.session).exchange_closed(record)
 
     def handle_timeout(self, now: float) -> None:
         """Let every deadline that has passed take effect. Harmless at any time."""
         out = self._tick(now)
         for exchange, _ in list(self._late.expired(out.now)):
             self._on_late(exchange)
-        if self._sessions is not None:
-            self._sessions.handle_timeout()
+        for keeper in self._keepers:
+            keeper.handle_timeout()
         for exchange in out.silent():
             if exchange.phase is ExchangeState.WAITING:
                 self._begin_stream(exchange)
@@ -369,8 +429,8 @@ class HttpServer:
         if self._closed:
             return
         self._closed = True
-        if self._sessions is not None:
-            self._sessions.close()
+        for keeper in self._keepers:
+            keeper.close()
         self._modern.close(now=out.now)
         self._pump()
         self._late.clear_all()
@@ -408,18 +468,18 @@ class HttpServer:
         self._tick(now)
         if session is None and related is not None:
             session = self.session_of(related)
-        if session is None or self._sessions is None:
+        if session is None:
             raise LocalProtocolError(f"{method}: only the client of a legacy session can be asked")
-        return self._sessions.request(
+        return self._keeper(session).request(
             session, method, params, related=related, timeout=timeout, progress=progress
         )
 
     def cancel(self, call: Call, *, now: float, reason: str | None = None) -> None:
         """End a call that `request` made, and tell the client. As `ServerEngine.cancel`."""
         self._tick(now)
-        if self._sessions is None:
+        found = any(keeper.cancel(call, reason) for keeper in self._keepers)
+        if not (found or (self._keepers and call.done)):
             raise LocalProtocolError(f"{call!r} is not a call of this server")
-        self._sessions.cancel(call, reason)
 
     def hang_up(self, request: IncomingRequest, *, now: float) -> bool:
         """End the connection of a request that takes long, and let its client come back for the rest.
@@ -439,36 +499,43 @@ class HttpServer:
         out.now = max(out.now, now)
         return out
 
-    def _refuse_method(self, exchange: Exchange, allowed: str) -> None:
-        text = f"allowed is {allowed}"
-        self._out.refuse(exchange, 405, PeerFault.WRONG_ENDPOINT, text, (("allow", allowed),))
+    def _turn_away(self, exchange: Exchange, refusal: Refusal) -> None:
+        out, status = self._out, refusal.status
+        fault = _FAULTS.get(status)
+        if fault is None:
+            out.plain(exchange, status, refusal.reason)
+        else:
+            out.refuse(exchange, status, fault, refusal.reason, refusal.headers)
 
     def _on_post(self, exchange: Exchange, body: bytes) -> None:
-        out, fields, bound = self._out, exchange.fields, self.limits.max_body
-        if media_type(fields.get("content-type")) != JSON:
-            out.refuse(exchange, 415, PeerFault.WRONG_MEDIA_TYPE, f"the content-type must be {JSON}")
-            return
-        if bound is not None and len(body) > bound:
-            out.plain(exchange, 413, "the body is too large")
-            out.events.append(LimitHit("max_body", f"a body of {len(body)} bytes was answered 413"))
-            return
+        out = self._out
         if not (exchange.takes_json and exchange.takes_stream):
             text = f"Accept must allow {JSON} and {EVENT_STREAM}"
             neither = not (exchange.takes_json or exchange.takes_stream)
             if neither or not out.tolerated(PeerFault.WRONG_MEDIA_TYPE, text):
                 out.refuse(exchange, 406, PeerFault.WRONG_MEDIA_TYPE, text)
                 return
-        try:
-            value = self._codec.loads(body)
-        except JsonError as error:
-            self._refuse(
-                exchange, None, McpError(ErrorCode.PARSE_ERROR, f"not readable: {error}"), error.fault
-            )
+        value = self._read(exchange, body)
+        if isinstance(value, JsonError):
             return
-        if self._sessions is None or _is_modern(value, fields):
+        if self._sessions is None or is_modern(value, exchange.fields):
             self._on_modern(exchange, value)
         else:
             self._sessions.on_post(exchange, value)
+
+    def _on_old_message(self, exchange: Exchange, request: HttpRequest) -> None:
+        value = self._read(exchange, request.body)
+        if self._old is not None and not isinstance(value, JsonError):
+            self._old.on_message(exchange, request.target, value)
+
+    def _read(self, exchange: Exchange, body: bytes) -> JsonValue | JsonError:
+        """The value of a body, or why it is none; then the request was refused."""
+        try:
+            return self._codec.loads(body)
+        except JsonError as error:
+            answer = McpError(ErrorCode.PARSE_ERROR, f"not readable: {error}")
+            self._refuse(exchange, None, answer, error.fault)
+            return error
 
     def _on_modern(self, exchange: Exchange, value: JsonValue) -> None:
         members = jsonrpc.split_batch(value, False, 0)
@@ -543,29 +610,7 @@ class HttpServer:
         """The second rung of the ladder, for the engine of all modern requests."""
         if not isinstance(origin, Exchange):
             return None
-        schema = None
-        if self._input_schema is not None and message.get("method") == "tools/call":
-            params = message.get("params")
-            name = params.get("name") if isinstance(params, dict) else None
-            schema = self._annotations(name) if isinstance(name, str) else None
-        fault = validate_projection(origin.headers, message, schema)
-        return None if fault is None else fault.to_error()
-
-    def _annotations(self, name: str) -> Annotations | None:
-        """What the tool `name` wants mirrored, read once for as long as its schema is the same."""
-        schema = self._input_schema(name) if self._input_schema is not None else None
-        if schema is None:
-            return None
-        known = self._read_schemas.get(name)
-        if known is not None and known[0] is schema:
-            return known[1]
-        read = read_annotations(schema)
-        # Clients leave out a tool with a faulty annotation, so nobody mirrors anything for it.
-        annotations = read if isinstance(read, Annotations) else Annotations()
-        if len(self._read_schemas) >= _MAX_READ_SCHEMAS:
-            self._read_schemas.clear()
-        self._read_schemas[name] = (schema, annotations)
-        return annotations
+        return self._mirrored.check(origin.headers, message)
 
     # what the engines say ------------------------------------------------------------------------
 
@@ -577,10 +622,16 @@ class HttpServer:
         session = origin.session
         return (self._modern if session is None else session.engine), session
 
+    def _keeper(self, session: Session) -> Sessions:
+        keeper = self._old if isinstance(session, OldSseSession) else self._sessions
+        if keeper is None:
+            raise LocalProtocolError(f"{session!r} is not of this server")
+        return keeper
+
     def _pump(self, session: Session | None = None) -> None:
         """Carry out what an engine wants sent; pass the rest on."""
-        if session is not None and self._sessions is not None:
-            self._sessions.pump(session)
+        if session is not None:
+            self._keeper(session).pump(session)
             return
         engine, events = self._modern, self._out.events
         while (event := engine.next_event()) is not None:
@@ -622,8 +673,8 @@ class HttpServer:
         out.events.append(MessageIgnored(Harmless.UNDELIVERABLE, detail))
 
     def _begin_stream(self, exchange: Exchange) -> None:
-        if exchange.session is not None and self._sessions is not None:
-            self._sessions.begin_stream(exchange)
+        if exchange.session is not None:
+            self._keeper(exchange.session).begin_stream(exchange)
         else:
             self._out.begin_stream(exchange)
 
@@ -641,34 +692,6 @@ class HttpServer:
         out.events.append(LimitHit("response_timeout", f"{exchange!r}: {text}"))
         self._modern.exchange_closed(exchange, now=out.now, reason=text)
         self._pump()
-
-
-def _path_of(target: str) -> str:
-    """The path of a request line's target, which may be a whole URL."""
-    path = target.partition("?")[0]
-    if path.startswith(("http://", "https://")):
-        return "/" + path.partition("://")[2].partition("/")[2]
-    return path
-
-
-def _is_modern_version(version: str | None) -> bool:
-    revision = known_revision(version)
-    return revision is not None and revision.era is Era.MODERN
-
-
-def _is_modern(value: JsonValue, fields: Mapping[str, str]) -> bool:
-    """Whether a body belongs to the modern era: as it says, else as the version header says."""
-    if isinstance(value, dict):
-        params = value.get("params")
-        if isinstance(params, dict) and modern.is_modern(params):
-            return True
-        if value.get("method") == "initialize":
-            return False
-    version = fields.get(VERSION)
-    if version is None:
-        return False
-    # A version that nobody here knows is newer than all; in a session it is a fault.
-    return _is_modern_version(version) or (known_revision(version) is None and SESSION_ID not in fields)
 
 
 __all__ = ["EngineFactory", "HttpServer", "InputSchema"]

@@ -162,7 +162,7 @@ class Http1Server(Http1Connection):
         head = encode_response(status, fixed, headers)
         # What is already here of the request decides whether the connection can be kept.
         self._answering = True
-        if self._reading is Reading.BODY:
+        if self._reading is Reading.BODY and not close:
             self._read_body()
         self._close = self._close or close or self._reading is not Reading.PAUSED
         self._out.append(b"%b%b%b\r\n" % (head, framing, CLOSE if self._close else b""))

@@ -362,7 +362,7 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_sent() -> None:
             talk.writer.write(post({"jsonrpc": "2.0", "text": "x" * 100_000}))
             status, fields = await talk.head()
             assert (status, fields["connection"]) == (413, "close")
-            assert await talk.reader.read() == b""
+            assert await talk.reader.read() == b"the body is too large\n"
 
     run(main)
 
@@ -391,11 +391,14 @@ def test_too_many_connections_and_slow_ones() -> None:
 def test_foreign_pages_and_hosts_are_turned_away() -> None:
     async def main() -> None:
         async with served() as (serving, connect):
-            talk = await connect()
             asked = message("tools/list")
-            assert (await talk.ask(asked, host=f"127.0.0.1:{serving.port}"))[0] == 200
-            assert (await talk.ask(asked, host="evil.example"))[0] == 421
-            assert (await talk.ask(asked, origin="https://evil.example"))[0] == 403
+            for fields, status in [
+                ({"host": f"127.0.0.1:{serving.port}"}, 200),
+                ({"host": "evil.example"}, 421),
+                ({"origin": "https://evil.example"}, 403),
+            ]:
+                talk = await connect()
+                assert (await talk.ask(asked, **fields))[0] == status
 
     run(main)
 

@@ -1,0 +1,97 @@
+"""What the head of a request decides alone: whether its body is wanted.
+
+A request that is refused for who asks, for where or how, or for the length that it announces, costs no
+memory for its body, and a client that waits to be asked for one is not asked.
+
+Specification: RFC 9110, sections 10.1.1 (Expect) and 15.5 (client errors); 2026-07-28,
+basic/transports/streamable-http (security & endpoint).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum, auto
+from typing import Final
+
+import attrs
+
+from .era import is_modern_version
+from .exchange import JSON, HttpRequest, media_type
+from .guard import GuardPolicy, Refusal, check_host_origin
+from .legacy import VERSION
+from .old_sse_server import OldSsePaths
+
+TOO_LARGE: Final = Refusal(413, "the body is too large")
+
+_MAX_DIGITS: Final = 18
+
+
+class Place(Enum):
+    """What is served at a path."""
+
+    ENDPOINT = auto()
+    """Streamable HTTP."""
+    OLD_STREAM = auto()
+    OLD_MESSAGES = auto()
+
+
+@attrs.frozen(kw_only=True)
+class Screen:
+    """Which requests a server takes, as far as their heads tell."""
+
+    path: str | None
+    """Where the endpoint is; None for everywhere else."""
+    policy: GuardPolicy
+    old_sse: OldSsePaths | None
+    max_body: int | None
+    legacy: bool
+    """Whether there are sessions, which take more methods."""
+
+    def place(self, target: str) -> Place | None:
+        """What is at the target of a request line; None for nothing."""
+        path, old = _path_of(target), self.old_sse
+        if old is not None and path == old.stream:
+            return Place.OLD_STREAM
+        if old is not None and path == old.messages:
+            return Place.OLD_MESSAGES
+        return Place.ENDPOINT if self.path is None or path == self.path else None
+
+    def refusal(self, request: HttpRequest, fields: Mapping[str, str]) -> Refusal | None:
+        """Say why a request is refused whatever its body is, or None. `fields` are its headers by name."""
+        refusal = check_host_origin(request.headers, self.policy, http_version=request.http_version)
+        if refusal is not None:
+            return refusal
+        place = self.place(request.target)
+        if place is None:
+            return Refusal(404, "there is nothing here")
+        allowed = self._methods(place, fields)
+        if request.method not in allowed:
+            listed = ", ".join(allowed)
+            return Refusal(405, f"allowed is {listed}", (("allow", listed),))
+        if request.method != "POST":
+            return None
+        if media_type(fields.get("content-type")) != JSON:
+            return Refusal(415, f"the content-type must be {JSON}")
+        return TOO_LARGE if self._announces_too_much(fields.get("content-length", "")) else None
+
+    def _methods(self, place: Place, fields: Mapping[str, str]) -> tuple[str, ...]:
+        match place:
+            case Place.OLD_STREAM:
+                return ("GET",)
+            case Place.ENDPOINT if self.legacy and not is_modern_version(fields.get(VERSION)):
+                return "GET", "POST", "DELETE"
+            case _:
+                return ("POST",)
+
+    def _announces_too_much(self, length: str) -> bool:
+        if self.max_body is None or not (length.isascii() and length.isdecimal()):
+            return False  # what is no length is for whoever reads the body by it
+        return len(length) > _MAX_DIGITS or int(length) > self.max_body
+
+
+def _path_of(target: str) -> str:
+    """The path of a request line's target, which may be a whole URL."""
+    path = target.partition("?")[0]
+    if path.startswith(("http://", "https://")):
+        return "/" + path.partition("://")[2].partition("/")[2]
+    return path
