@@ -37,6 +37,7 @@ from ..events import (
 from ..revisions import Era, Revision, known_revision
 from ..server import ServerEngine
 from ..session.calls import Call, IncomingRequest
+from ..session.subscriptions import CHANGES, UPDATED
 from ..states import ExchangeState
 from ..wire import jsonrpc
 from ..wire.jsoncodec import JsonCodec, JsonValue
@@ -58,6 +59,7 @@ SESSION_ID: Final = "mcp-session-id"
 VERSION: Final = "mcp-protocol-version"
 LAST_EVENT_ID: Final = "last-event-id"
 
+_TOLD_ONCE: Final = frozenset({*CHANGES.values(), UPDATED})
 _UNANSWERED: Final = (jsonrpc.Notification, jsonrpc.ResultResponse, jsonrpc.ErrorResponse)
 
 
@@ -376,8 +378,9 @@ class Sessions:
                         return
                     self.begin_stream(exchange)
                 stream = own
-        if stream.exchange is None and stream is session.standalone and "params" not in event.message:
-            # That a list changed is worth telling once, however often it did while nobody listened.
+        once = event.message["method"] in _TOLD_ONCE
+        if once and stream.exchange is None and stream is session.standalone:
+            # That something changed is worth telling once, however often it did while nobody listened.
             kept = session.store.since(STANDALONE, stream.delivered)
             if any(e.data == event.data for e in kept):
                 return
