@@ -129,12 +129,13 @@ class Handlers:
 
     def _cancel(self, request: IncomingRequest) -> None:
         work = self._work.pop(request, None)
-        if isinstance(work, asyncio.Task):
+        if callable(work):
+            if self._workers is not None:
+                self._workers.withdraw(work)
+        elif work is not None:
             self._stopping.add(work)
             work.add_done_callback(self._stopping.discard)
             work.cancel()
-        elif work is not None and self._workers is not None:
-            self._workers.withdraw(work)
 
     # handlers ------------------------------------------------------------------------------------
 

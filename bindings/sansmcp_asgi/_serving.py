@@ -1,0 +1,274 @@
+"""Serves an `App` in one event loop: carries requests to an `HttpGateway`, which decides everything."""
+
+from __future__ import annotations
+
+import secrets
+from collections import deque
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
+
+from sansmcp.app import App
+from sansmcp.events import Event
+from sansmcp.http.exchange import AbortExchange, EndResponse, HttpRequest, SendBody, StartResponse
+from sansmcp.http.gateway import DEFAULT_GATEWAY, GatewayPolicy, HttpGateway
+from sansmcp.http.guard import DEFAULT_POLICY, GuardPolicy
+from sansmcp.http.legacy_session import SessionPolicy
+from sansmcp.http.server import HttpServer
+from sansmcp.limits import SERVER_LIMITS, Limits
+from sansmcp.ops import Op
+from sansmcp.revisions import ALL_REVISIONS, Revision
+from sansmcp.wire.jsoncodec import JsonCodec
+from sansmcp_asyncio._pump import Channel, OnEvent, Pump, Transport
+from sansmcp_asyncio._server import Handlers
+
+from ._loop import Scope
+
+if TYPE_CHECKING:
+    import asyncio
+
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+
+
+class AsgiOptions(TypedDict, total=False):
+    """What an ASGI application can be told."""
+
+    path: str | None
+    """Where the endpoint is; None for everywhere. **/mcp** unless given."""
+    threads: int
+    """Threads for handlers that are plain functions, **16** unless given; 0: they run in the loop."""
+    limits: Limits
+    policy: GuardPolicy
+    """Which hosts and pages are served; unless given, those of this machine only."""
+    sessions: SessionPolicy | None
+    """Bounds of the sessions of older clients."""
+    carriage: GatewayPolicy
+    """Bounds of slow clients."""
+    revisions: Sequence[Revision]
+    codec: JsonCodec | None
+    keep_alive: float | None
+    """Seconds of silence after which a client is sent a comment, **15** unless given; None: never."""
+    response_timeout: float | None
+    """Seconds after which a request of 2026-07-28 is answered 504; None, the default: never."""
+    max_exchanges: int
+    """Responses that may be open at once, **16 384** unless given; past it requests are answered 503."""
+    legacy: bool
+    """Whether clients of the revisions before 2026-07-28 are served. **True** unless given."""
+    strict: bool
+    """Turn tolerances into faults."""
+    on_event: OnEvent | None
+    """Called with every event for the application, before anybody else sees it."""
+
+
+def make_server(
+    app: App,
+    *,
+    now: float,
+    policy: GuardPolicy = DEFAULT_POLICY,
+    limits: Limits = SERVER_LIMITS,
+    revisions: Sequence[Revision] = ALL_REVISIONS,
+    **options: Any,
+) -> HttpServer:
+    """The server of `app`. Raises LocalProtocolError for options that cannot be."""
+    return HttpServer(
+        app.engine,
+        now=now,
+        entropy=secrets.token_bytes,
+        policy=policy,
+        limits=limits,
+        revisions=revisions,
+        input_schema=app.input_schema,
+        **options,
+    )
+
+
+class Serving(Handlers):
+    """All requests of `app` that come in one loop."""
+
+    pump: _GatewayPump
+
+    def __init__(
+        self,
+        app: App,
+        loop: asyncio.AbstractEventLoop,
+        scope: Callable[[], Scope],
+        *,
+        threads: int = 16,
+        carriage: GatewayPolicy = DEFAULT_GATEWAY,
+        on_event: OnEvent | None = None,
+        **options: Any,
+    ) -> None:
+        now = loop.time()
+        server = make_server(app, now=now, **options)
+        super().__init__(app, loop, server, threads=threads, on_event=on_event)
+        self.gateway = HttpGateway(server, now=now, policy=carriage)
+        self.pump = _GatewayPump(self.gateway, loop, self._deliver)
+        self._scope = scope
+
+    @property
+    def ended(self) -> bool:
+        """Whether the loop is no more."""
+        return self._loop.is_closed()
+
+    async def serve(self, request: HttpRequest, receive: Receive, send: Send) -> None:
+        """Carry one request and its response."""
+        pump, gateway = self.pump, self.gateway
+        if pump.failure is not None:
+            raise RuntimeError("the server ended for a fault of its own") from pump.failure
+        channel = _Exchange(self._loop, self._scope())
+        exchange = pump.enter(channel)
+        pump.input(gateway.head_received, exchange, request)
+        reader = self._loop.create_task(self._read(exchange, channel, receive))
+        try:
+            async with channel.scope:
+                await self._write(exchange, channel, send)
+        finally:
+            reader.cancel()
+            pump.lost(exchange)
+            if pump.failure is None:
+                pump.input(gateway.closed, exchange)
+        if pump.failure is not None:
+            raise RuntimeError("the server ended for a fault of its own") from pump.failure
+
+    async def _read(self, exchange: int, channel: _Exchange, receive: Receive) -> None:
+        """Take the body, then wait for the client to leave."""
+        pump = self.pump
+        try:
+            while pump.failure is None:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    break
+                body, more = message.get("body", b""), message.get("more_body", False)
+                pump.input(self.gateway.body_received, exchange, body, more)
+        finally:  # whatever ended it, nothing more will come
+            if pump.failure is None:
+                pump.input(self.gateway.closed, exchange)
+            channel.end()
+
+    async def _write(self, exchange: int, channel: _Exchange, send: Send) -> None:
+        """Send what there is to be sent, as fast as it is taken."""
+        while (message := await channel.next()) is not None:
+            try:
+                await send(message)
+            except OSError:  # the client left
+                return
+            if message["type"] == "http.response.body":
+                if not message["more_body"]:
+                    return
+                if message["body"]:
+                    self.pump.input(self.gateway.written, exchange, len(message["body"]))
+
+    async def stop(self) -> None:
+        """End every session, response and handler, as far as that takes no time."""
+        if self.pump.failure is None:
+            self.pump.input(self.gateway.close)
+        for request in list(self._work):
+            self._cancel(request)
+        if self._workers is not None:
+            self._workers.close()
+        for task in list(self._stopping):
+            ended = self._loop.create_future()
+            task.add_done_callback(partial(_resolve, ended))
+            await ended
+
+
+class _GatewayPump(Pump):
+    """Drives a gateway; its channels are exchanges."""
+
+    def __init__(
+        self, gateway: HttpGateway, loop: asyncio.AbstractEventLoop, deliver: Callable[[Event], None]
+    ) -> None:
+        super().__init__(cast(Transport, gateway), loop, deliver)
+        self._last = 0
+
+    def enter(self, channel: Channel) -> int:
+        """A request came."""
+        exchange = self._last = self._last + 1
+        self.channels[exchange] = channel
+        return exchange
+
+    def _execute(self, op: Op | StartResponse | SendBody | EndResponse | AbortExchange) -> None:
+        assert isinstance(op, StartResponse | SendBody | EndResponse | AbortExchange)
+        channel = self.channels.get(op.exchange)
+        if isinstance(channel, _Exchange):
+            channel.put(op)
+
+    def _settle(self) -> None:
+        when, timer = self.transport.next_timeout(), self._timer
+        if when is not None and (timer is None or when < timer.when()):
+            if timer is not None:
+                timer.cancel()
+            self._timer = self.loop.call_at(when, self._on_timer)
+
+
+class _Exchange(Channel):
+    """What is still to be sent of one response."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, scope: Scope) -> None:
+        self.scope = scope
+        self._loop = loop
+        self._ops: deque[StartResponse | SendBody | EndResponse] = deque()
+        self._waiter: asyncio.Future[None] | None = None
+        self._ended = self._streams = False
+
+    def put(self, op: StartResponse | SendBody | EndResponse | AbortExchange) -> None:
+        """Queue what the gateway says; how much that may be, it counts."""
+        if isinstance(op, AbortExchange):
+            self.abort()
+        else:
+            self._ops.append(op)
+            self._wake()
+
+    def end(self) -> None:
+        """The client left: nothing more is sent."""
+        self._ended = True
+        self._wake()
+
+    def abort(self) -> None:
+        """As `end`, also in the middle of sending."""
+        self.end()
+        self.scope.cancel()
+
+    def close(self) -> None:
+        self.abort()
+
+    def write(self, data: bytes) -> None:
+        raise NotImplementedError("a response is made of ops")
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def next(self) -> Message | None:
+        """The next message of ASGI; None when nothing more is to be sent."""
+        while not (self._ops or self._ended or self._streams):
+            self._waiter = self._loop.create_future()
+            await self._waiter
+        if self._ended:
+            return None
+        op = self._ops.popleft() if self._ops else None
+        if isinstance(op, StartResponse):
+            # Some servers send the head of a stream with its first piece, so that one follows at once.
+            self._streams = op.length is None
+            return {"type": "http.response.start", "status": op.status, "headers": _headers(op)}
+        self._streams = False
+        parts: list[bytes] = []
+        while isinstance(op, SendBody):
+            parts.append(op.data)
+            op = self._ops.popleft() if self._ops else None
+        more = not isinstance(op, EndResponse)
+        return {"type": "http.response.body", "body": b"".join(parts), "more_body": more}
+
+
+def _resolve(future: asyncio.Future[None], task: object) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _headers(op: StartResponse) -> list[tuple[bytes, bytes]]:
+    headers = [(name.encode("ascii"), value.encode("latin-1")) for name, value in op.headers]
+    if op.length is not None:
+        headers.append((b"content-length", str(op.length).encode()))
+    return headers
