@@ -63,7 +63,7 @@ lock: ## renew requirements/dev.txt
 	rm -rf .build/lock && $(PYTHON) -m venv .build/lock
 	.build/lock/bin/python -m pip --disable-pip-version-check -q install "pip>=25.1"
 	.build/lock/bin/python -m pip --disable-pip-version-check -q install --group dev hatchling editables
-	.build/lock/bin/python -m pip --disable-pip-version-check -q install --no-build-isolation --editable ".[fast,cli]"
+	.build/lock/bin/python -m pip --disable-pip-version-check -q install --no-build-isolation --editable ".[fast,cli,trio]"
 	{ echo "# The development environment, made by 'make lock'."; \
 	  .build/lock/bin/python -m pip --disable-pip-version-check freeze --exclude-editable --exclude sansmcp \
 	  | sed -E "s/^(atheris==.*)/\1 ; python_version < '3.14' and sys_platform == 'linux'/"; } > .build/dev.txt
