@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from .failures import usage
 from .options import server_options
 from .program import EXIT_CODES, Program, ServerCommand
 
@@ -176,11 +177,35 @@ def prompt(target: Target, words: list[str], settings: Settings) -> None:
     metavar="REVISION",
     help="Serve only this revision, or legacy, or modern. Repeatable.",
 )
+@click.option("--http", metavar="[HOST:]PORT", help="Serve over HTTP there; port 0 is any that is free.")
+@click.option("--path", help="Where the endpoint is.  [default: /mcp]")
+@click.option("--certfile", metavar="FILE", help="Speak TLS with this certificate (PEM).")
+@click.option("--keyfile", metavar="FILE", help="The certificate's key, where it is in a file of its own.")
+@click.option(
+    "--allow-host",
+    multiple=True,
+    metavar="NAME[:PORT]",
+    help="A name by which clients call this server, beside localhost and HOST; * is any. Repeatable.",
+)
+@click.option(
+    "--allow-origin",
+    multiple=True,
+    metavar="ORIGIN",
+    help="Pages that may use it, as https://example.com; * is any. Repeatable.",
+)
 @click.option("--trace", is_flag=True, help="Show every event and message on standard error, secrets hidden.")
 @click.option("--strict", is_flag=True, help="Take every deviation from the protocol for an error.")
 @click.option("--debug", is_flag=True, help="Show a traceback when something fails.")
-def serve(target: str | None, revisions: tuple[str, ...], trace: bool, strict: bool, debug: bool) -> None:
-    """Serve an App on standard input and output.
+def serve(
+    target: str | None,
+    revisions: tuple[str, ...],
+    http: str | None,
+    trace: bool,
+    strict: bool,
+    debug: bool,
+    **listening: Any,
+) -> None:
+    """Serve an App on standard input and output, or over HTTP.
 
     TARGET is module:name or file.py:name; the name is `app` when it is left out. Without TARGET a
     small demo server is served.
@@ -188,9 +213,17 @@ def serve(target: str | None, revisions: tuple[str, ...], trace: bool, strict: b
     \b
     Examples:
       sansmcp serve my_server.py
+      sansmcp serve my_server.py --http 8000
       sansmcp serve my_package.server:app --revision 2025-06-18
       sansmcp tools -- sansmcp serve
     """
     from .serving import serve_target
 
-    serve_target(target, revisions, trace=trace, strict=strict)
+    place = None
+    if http is not None:
+        from .listening import Listening
+
+        place = Listening(place=http, **listening)
+    elif given := [name for name, value in listening.items() if value]:
+        raise usage(f"--{given[0].replace('_', '-')} goes with --http")
+    serve_target(target, revisions, place, trace=trace, strict=strict)

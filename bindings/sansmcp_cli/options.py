@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
 import click
 
+from .headers import read_headers
 from .program import command_line, keep_signature
 from .settings import Settings, check_timeout, read_env
-from .targets import Target, find_target
+from .targets import Given, Target, find_target
 
 Body = Callable[..., Any]
 
@@ -40,6 +42,16 @@ _OPTIONS = (
     click.option("--cwd", metavar="FOLDER", help="Start the server in this folder."),
     click.option("--stderr", is_flag=True, help="Show the server's standard error as it comes."),
     click.option(
+        "--header",
+        multiple=True,
+        metavar="HEADER",
+        help="'NAME: VALUE' for every request, or @FILE with such lines. Repeatable.",
+    ),
+    click.option("--bearer-env", metavar="VAR", help="Authorize with the token in this variable."),
+    click.option("--cacert", metavar="FILE", help="Trust the certificates in this file (PEM)."),
+    click.option("--insecure", is_flag=True, help="Do not check the server's certificate."),
+    click.option("--proxy", metavar="URL", help="Reach the server through this HTTP proxy."),
+    click.option(
         "--trace", is_flag=True, help="Show every event and message on standard error, secrets hidden."
     ),
     click.option("--strict", is_flag=True, help="Take every deviation from the protocol for an error."),
@@ -54,13 +66,16 @@ def server_options(body: Body) -> Body:
     def command(ctx: click.Context, /, words: tuple[str, ...], **options: Any) -> Any:
         options.pop("debug")
         env = read_env(options.pop("env"))
+        headers = read_headers(options.pop("header"), options.pop("bearer_env"), os.environ)
         settings = Settings(
             env=env,
+            headers=headers,
             timeout=check_timeout(options.pop("timeout")),
             **{name: options.pop(name) for name in _PLAIN},
         )
         settings.era_mode()
-        target, rest = find_target(words, command_line(ctx), settings.config, env)
+        target, rest = find_target(words, command_line(ctx), settings.config, Given(env, headers))
+        settings.check_fit(target)
         return body(target, rest, settings, **options)
 
     wrapped = keep_signature(command, body)
@@ -69,6 +84,9 @@ def server_options(body: Body) -> Body:
     return wrapped
 
 
-_PLAIN = ("config", "json", "trace", "mode", "inherit_env", "cwd", "stderr", "strict")
+_PLAIN = (
+    "config", "json", "trace", "mode", "strict", "inherit_env", "cwd", "stderr",
+    "cacert", "insecure", "proxy",
+)  # fmt: skip
 
 __all__ = ["Settings", "Target", "server_options"]

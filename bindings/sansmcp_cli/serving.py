@@ -1,4 +1,4 @@
-"""``sansmcp serve``: find an `App` in a module or a file, and serve it on standard input and output."""
+"""``sansmcp serve``: find an `App` in a module or a file, and serve it on standard streams or over HTTP."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import importlib.util
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from sansmcp.app import App
 
@@ -18,9 +19,14 @@ from .demo_app import revisions_of
 from .failures import usage
 from .text import one_line
 
+if TYPE_CHECKING:
+    from .listening import Listening
 
-def serve_target(target: str | None, revisions: Sequence[str], *, trace: bool, strict: bool) -> None:
-    """Serve `target`, or the demo. Returns when the client is gone."""
+
+def serve_target(
+    target: str | None, revisions: Sequence[str], listening: Listening | None, *, trace: bool, strict: bool
+) -> None:
+    """Serve `target`, or the demo: on standard streams until the client is gone, else until a signal."""
     from sansmcp.revisions import ALL_REVISIONS
 
     try:
@@ -36,8 +42,18 @@ def serve_target(target: str | None, revisions: Sequence[str], *, trace: bool, s
         from .redact import Redactor
         from .trace import Trace
 
-        tracing = Trace(Redactor(None, os.environ))
+        tracing = Trace(Redactor(None, os.environ), http=listening is not None)
         on_event, on_wire = tracing.on_event, tracing.on_wire
+    if listening is not None:
+        from .listening import serve_http
+
+        with suppress(asyncio.CancelledError):  # SIGTERM is how a server is ended in order
+            asyncio.run(
+                serve_http(
+                    app, listening, revisions=chosen, strict=strict, on_event=on_event, on_wire=on_wire
+                )
+            )
+        return
     if sys.stdin.isatty():
         print(
             f"sansmcp: serving {app.info.name} on standard input and output, which is for an MCP client; "

@@ -6,19 +6,18 @@ import asyncio
 import os
 import signal
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from sansmcp import __version__
 from sansmcp.errors import ConnectionEnded, SansmcpError
-from sansmcp.stdio import NO_RESTART
-from sansmcp.types import Implementation
 
 from .explain import from_call, from_connect
 from .failures import NO_CONNECTION, TIMED_OUT, CommandError
+from .reach import announcement, opening, secrets_of
 from .redact import Redactor
-from .settings import Settings, check_folder
-from .targets import Target
+from .settings import Settings
+from .signals import end_on_sigterm
+from .targets import HttpTarget, Target
 from .trace import ServerErrors, Trace
 
 if TYPE_CHECKING:
@@ -35,42 +34,15 @@ def run(target: Target, settings: Settings, work: Callable[[Client], Awaitable[T
         raise CommandError(128 + signal.SIGTERM, "terminated", "terminated") from None
 
 
-def _end_on_sigterm() -> None:
-    """Leave through the front door, so that the server is not left behind."""
-    task = asyncio.current_task()
-    assert task is not None
-    with suppress(NotImplementedError, ValueError, RuntimeError):  # not on Windows, not in a thread
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-
-
 async def _run(target: Target, settings: Settings, work: Callable[[Client], Awaitable[T]]) -> T:
-    import sansmcp_asyncio
-
-    _end_on_sigterm()
-    mode, timeouts = settings.era_mode(), settings.timeouts()
-    cwd = check_folder(settings.cwd, "--cwd") or check_folder(target.cwd, f"{target.name}: cwd")
-    env = {**target.env, **settings.env}
-    redactor = Redactor(env, os.environ)
+    end_on_sigterm()  # the server must not be left behind
+    redactor = Redactor(secrets_of(target, settings), os.environ)
     errors = ServerErrors(redactor, show=settings.stderr)
-    trace = Trace(redactor) if settings.trace else None
+    trace = Trace(redactor, http=isinstance(target, HttpTarget)) if settings.trace else None
     if trace is not None:
-        names = f" with {', '.join(env)} set" if env else ""
-        trace.note("·", f"start: {' '.join(redactor.argv(target.argv))}{names}")
+        trace.note("·", announcement(target, settings, redactor))
     try:
-        async with sansmcp_asyncio.connect(
-            list(target.argv),
-            info=Implementation(name="sansmcp", version=__version__),
-            mode=mode,
-            timeouts=timeouts,
-            env=env,
-            inherit_env=settings.inherit_env,
-            cwd=cwd,
-            restart=NO_RESTART,
-            strict=settings.strict,
-            on_event=None if trace is None else trace.on_event,
-            on_wire=None if trace is None else trace.on_wire,
-            stderr=errors,
-        ) as client:
+        async with opening(target, settings, trace, errors) as client:
             return await work(client)
     except SansmcpError as error:
         failure = from_connect(error, target.name, pinned=settings.mode != "auto")

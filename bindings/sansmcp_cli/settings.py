@@ -8,12 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .failures import usage
+from .targets import CommandTarget, Target
 
 if TYPE_CHECKING:
     from sansmcp.limits import Timeouts
     from sansmcp.session.era import Mode
 
 _PROBE = 5.0
+
+
+def _refuse(options: Mapping[str, object], why: str) -> None:
+    for name, value in options.items():
+        if value:
+            raise usage(f"--{name} {why}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +37,24 @@ class Settings:
     cwd: str | None = None
     stderr: bool = False
     strict: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    cacert: str | None = None
+    insecure: bool = False
+    proxy: str | None = field(default=None, repr=False)
+
+    def check_fit(self, target: Target) -> None:
+        """Raise CommandError for an option that means nothing for this kind of target."""
+        started = {"env": self.env, "inherit-env": self.inherit_env, "cwd": self.cwd, "stderr": self.stderr}
+        tls = {"cacert": self.cacert, "insecure": self.insecure}
+        remote = {"header": self.headers, **tls, "proxy": self.proxy}
+        if isinstance(target, CommandTarget):
+            _refuse(remote, f"is for a server that is reached over HTTP; {target.name} is started here")
+            return
+        _refuse(started, f"is for a server that is started here; {target.name} is reached over HTTP")
+        if not target.encrypted:
+            _refuse(tls, f"is for https; {target.name} is not encrypted")
+        if self.insecure and self.cacert is not None:
+            raise usage("give either --insecure or --cacert, not both")
 
     def era_mode(self) -> Mode:
         """The mode for the engine. Raises CommandError for a revision that does not exist."""

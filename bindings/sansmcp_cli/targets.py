@@ -1,4 +1,4 @@
-"""Which server is meant: a command line, or a name in a configuration file of some MCP client.
+"""Which server is meant: a command line, a URL, or a name in a configuration file of some MCP client.
 
 Files are only read. Both common shapes are understood: ``{"mcpServers": {…}}`` and the
 ``{"servers": {…}}`` of VS Code.
@@ -13,12 +13,10 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from .failures import CommandError, usage
 from .text import one_line
-
-HTTP_TARGET: Final = "HTTP targets are not supported by this version"
 
 PROJECT_FILES: Final = (".mcp.json", ".vscode/mcp.json", ".cursor/mcp.json")
 """Looked for in the current folder, before the files of the user."""
@@ -27,10 +25,13 @@ _MAX_FILE: Final = 16 * 1024 * 1024
 _COMMENT: Final = re.compile(r'("(?:[^"\\\n]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _TRAILING_COMMA: Final = re.compile(r'("(?:[^"\\\n]|\\.)*")|,(?=\s*[}\]])')
 _VARIABLE: Final = re.compile(r"\$\{([^}]*)\}")
+_SCHEMES: Final = ("http://", "https://")
+_INSTEAD: Final = "set the variable with --env NAME=VALUE, or write the command after --"
+_HTTP_TYPES: Final = ("http", "streamable-http", "streamableHttp", "sse")
 
 
 @dataclass(frozen=True)
-class Target:
+class CommandTarget:
     """A server to start. `env` is what is set on top of the usual environment."""
 
     argv: tuple[str, ...]
@@ -38,6 +39,37 @@ class Target:
     """What messages call it."""
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     cwd: str | None = None
+
+
+@dataclass(frozen=True)
+class HttpTarget:
+    """A server that is reached over HTTP. `headers` go along on every request."""
+
+    url: str = field(repr=False)
+    """As it was given: its query may hold secrets."""
+    name: str
+    """What messages call it."""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether it speaks TLS."""
+        return self.url.lower().startswith("https:")
+
+
+Target: TypeAlias = CommandTarget | HttpTarget
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the command line gives by itself, so that a file's values for it do not matter."""
+
+    env: Collection[str] = ()
+    headers: Collection[str] = ()
+    """In lower case."""
+
+
+NOTHING_GIVEN: Final = Given()
 
 
 def user_files(home: Path, environ: Mapping[str, str], platform: str) -> list[Path]:
@@ -65,33 +97,50 @@ def find_target(
     words: Sequence[str],
     command: Sequence[str] | None,
     config: str | None,
-    given: Collection[str] = (),
+    given: Given = NOTHING_GIVEN,
 ) -> tuple[Target, list[str]]:
     """The server that is meant, and the words that are left for the command itself.
 
-    `words` came before ``--``, `command` after it (None: there was none). `given` names the
-    environment variables that are set otherwise, so that a file's values for them do not matter.
+    `words` came before ``--``, `command` after it (None: there was none).
     """
     if command is not None:
         if config is not None:
             raise usage("give either a command after -- or --config FILE with a name, not both")
         if not command:
             raise usage("the server's command is missing after --")
-        _refuse_http(command[0])
-        return Target(tuple(command), name=command[0]), list(words)
+        if _is_url(command[0]):
+            raise usage("a URL is given without --, as the first word")
+        return CommandTarget(tuple(command), name=command[0]), list(words)
     if not words:
-        raise usage(f"which server? Give its command after --, or its name in a config file{_known(config)}")
+        where = "its URL, its command after --, or its name in a config file"
+        raise usage(f"which server? Give {where}{_known(config)}")
     name, *rest = words
-    _refuse_http(name)
-    return named_target(name, config, given), rest
+    if not _is_url(name):
+        return named_target(name, config, given), rest
+    if config is not None:
+        raise usage("give either a URL or --config FILE with a name, not both")
+    return _http(name, "", "the URL", {}), rest
 
 
-def _refuse_http(name: str) -> None:
-    if name.lower().startswith(("http://", "https://")):
-        raise usage(HTTP_TARGET)
+def _is_url(word: str) -> bool:
+    return word.lower().startswith(_SCHEMES)
 
 
-def named_target(name: str, config: str | None, given: Collection[str] = ()) -> Target:
+def _http(url: str, name: str, where: str, headers: Mapping[str, str]) -> HttpTarget:
+    """Without a `name` it is called by its URL without the query. Raises CommandError for no URL."""
+    from sansmcp.errors import LocalProtocolError
+    from sansmcp.http.url import parse_url
+
+    try:
+        shown = str(parse_url(url))
+    except LocalProtocolError as error:
+        told = str(error).removeprefix("the URL is ")
+        raise usage(f"{where} is {told}") from None
+    scheme, found, rest = url.partition("://")
+    return HttpTarget(scheme.lower() + found + rest, name or shown, headers)
+
+
+def named_target(name: str, config: str | None, given: Given = NOTHING_GIVEN) -> Target:
     """The server called `name` in `config`, or in the first of the usual files that has it."""
     files = [Path(config)] if config is not None else search_path()
     seen: list[str] = []
@@ -176,12 +225,12 @@ def parse_json(text: str, where: str) -> Any:
 # one entry ---------------------------------------------------------------------------------------
 
 
-def _target(name: str, entry: Any, path: Path, given: Collection[str]) -> Target:
+def _target(name: str, entry: Any, path: Path, given: Given) -> Target:
     where = f"{path}: server {one_line(name, 80)!r}"
     if not isinstance(entry, dict):
         raise usage(f"{where} must be an object")
-    if "command" not in entry and (entry.get("url") or entry.get("type") in ("http", "sse")):
-        raise usage(f"{where}: {HTTP_TARGET}")
+    if "command" not in entry and ("url" in entry or entry.get("type") in _HTTP_TYPES):
+        return _http_target(name, entry, path, given, where)
     command, args = entry.get("command"), entry.get("args", [])
     if not isinstance(command, str) or not command:
         raise usage(f"{where} has no command")
@@ -191,26 +240,42 @@ def _target(name: str, entry: Any, path: Path, given: Collection[str]) -> Target
     if cwd is not None and not isinstance(cwd, str):
         raise usage(f"{where}: cwd must be a string")
     folder = _workspace(path)
-    env = {**_env_file(entry, folder, where), **_env(entry, where)}
+    env = {**_env_file(entry, folder, where), **_strings(entry, "env", where)}
     expand = _Expansion(folder, where)
-    return Target(
+    return CommandTarget(
         argv=(expand(command), *map(expand, args)),
         name=name,
-        env={key: expand(value) for key, value in env.items() if key not in given},
+        env={key: expand(value) for key, value in env.items() if key not in given.env},
         cwd=None if cwd is None else str(folder / expand(cwd)),
     )
 
 
-def _env(entry: Mapping[str, Any], where: str) -> dict[str, str]:
-    env = entry.get("env") or {}
-    if not isinstance(env, dict):
-        raise usage(f"{where}: env must be an object")
+def _http_target(name: str, entry: Mapping[str, Any], path: Path, given: Given, where: str) -> HttpTarget:
+    kind = entry.get("type", "http")
+    if kind not in _HTTP_TYPES:
+        raise usage(f"{where}: it has a url, so its type must be http, streamable-http or sse")
+    url = entry.get("url")
+    if not isinstance(url, str) or not url:
+        raise usage(f"{where}: url must be a string")
+    expand = _Expansion(_workspace(path), where, "give the header with --header, or the URL for the name")
+    headers = {
+        key: expand(value)
+        for key, value in _strings(entry, "headers", where).items()
+        if key.lower() not in given.headers
+    }
+    return _http(expand(url), name, f"{where}: url", headers)
+
+
+def _strings(entry: Mapping[str, Any], member: str, where: str) -> dict[str, str]:
+    values = entry.get(member) or {}
+    if not isinstance(values, dict):
+        raise usage(f"{where}: {member} must be an object")
     chosen: dict[str, str] = {}
-    for key, value in env.items():
+    for key, value in values.items():
         if isinstance(value, bool) or not isinstance(value, (str, int, float)):
             if value is None:  # VS Code: unset
                 continue
-            raise usage(f"{where}: env {key} must be a string")
+            raise usage(f"{where}: {member} {key} must be a string")
         chosen[key] = str(value)
     return chosen
 
@@ -237,7 +302,7 @@ def _workspace(path: Path) -> Path:
 class _Expansion:
     """Replaces ``${…}`` in the strings of one entry."""
 
-    def __init__(self, folder: Path, where: str) -> None:
+    def __init__(self, folder: Path, where: str, instead: str = _INSTEAD) -> None:
         self._known = {
             "workspaceFolder": str(folder),
             "workspaceFolderBasename": folder.name,
@@ -247,6 +312,7 @@ class _Expansion:
             "/": os.sep,
         }
         self._where = where
+        self._instead = instead
 
     def __call__(self, text: str) -> str:
         return _VARIABLE.sub(self._value, text)
@@ -256,10 +322,8 @@ class _Expansion:
         if name in self._known:
             return self._known[name]
         if name.startswith("input:"):
-            raise usage(
-                f"{self._where} asks for {match[0]}, which only an editor can prompt for; "
-                "set the variable with --env NAME=VALUE, or write the command after --"
-            )
+            asks = f"{self._where} asks for {match[0]}, which only an editor can prompt for"
+            raise usage(f"{asks}; {self._instead}")
         variable, _, default = name.removeprefix("env:").partition(":-")
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable):
             return match[0]

@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 from sansmcp.events import Event
 
+from .http_trace import HttpSplitter
 from .narrate import LineSplitter, tell_event, tell_message
 from .redact import Redactor
 from .text import one_line, size
@@ -23,16 +24,19 @@ class Trace:
     """Writes every event and every message to standard error, one line each.
 
     The first column is the time since the start in seconds, the second who speaks: ``→`` we,
-    ``←`` the server, ``·`` the engine.
+    ``←`` the server, ``·`` the engine. With `http` the messages are in HTTP.
     """
 
-    def __init__(self, redactor: Redactor) -> None:
+    def __init__(self, redactor: Redactor, *, http: bool = False) -> None:
         self._redactor = redactor
         self._started = time.monotonic()
-        self._lines = {
-            "sent": LineSplitter(lambda line, whole: self._message("→", line, whole)),
-            "received": LineSplitter(lambda line, whole: self._message("←", line, whole)),
-        }
+        self._lines = {"sent": self._splitter("→", http), "received": self._splitter("←", http)}
+
+    def _splitter(self, mark: str, http: bool) -> LineSplitter | HttpSplitter:
+        def message(line: bytes, whole: int) -> None:
+            self._message(mark, line, whole)
+
+        return HttpSplitter(lambda head: self.note(mark, head), message) if http else LineSplitter(message)
 
     def on_wire(self, direction: Literal["sent", "received"], data: bytes) -> None:
         self._lines[direction].feed(data)

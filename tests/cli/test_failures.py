@@ -16,14 +16,19 @@ from .run import DEMO, PYTHON, environment, invoke, rough, run
 pytestmark = pytest.mark.req("AA11")
 
 SERVER = ["--", *DEMO]
-NO_HTTP = "HTTP targets are not supported by this version"
+URL = "http://127.0.0.1:1/mcp"
 SECONDS = "--timeout: give a number of seconds greater than 0"
+PLACES = "give PORT, HOST:PORT or [IPV6]:PORT; port 0 is any that is free"
+HOSTS = "a name (as xn-- if it is not ASCII), maybe a port"
 REFUSED = "the server answered with an error"
 REVISIONS = "2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25, 2026-07-28"
 
 USAGE: dict[str, tuple[list[str], str]] = {
     "nothing": ([], "Missing command (see sansmcp --help)"),
-    "no server": (["tools"], "which server? Give its command after --, or its name in a config file"),
+    "no server": (
+        ["tools"],
+        "which server? Give its URL, its command after --, or its name in a config file",
+    ),
     "no command after --": (["tools", "--"], "the server's command is missing after --"),
     "unknown command": (["bogus"], "No such command 'bogus' (see sansmcp --help)"),
     "unknown option": (["tools", "--bogus", *SERVER], "No such option '--bogus' (see sansmcp tools --help)"),
@@ -31,13 +36,81 @@ USAGE: dict[str, tuple[list[str], str]] = {
         ["tools", "extra", *SERVER],
         "unexpected argument 'extra': a server's own command goes after --",
     ),
-    "http as a name": (
-        ["tools", "https://example.com/mcp"],
-        NO_HTTP,
-    ),
-    "http as a command": (
+    "a URL as a command": (
         ["tools", "--", "http://example.com"],
-        NO_HTTP,
+        "a URL is given without --, as the first word",
+    ),
+    "a URL and a config": (
+        ["tools", URL, "--config", "x.json"],
+        "give either a URL or --config FILE with a name, not both",
+    ),
+    "a URL with a password": (
+        ["tools", "http://me:sesame@example.com/mcp"],
+        "the URL is not usable: no user and password in an address: use the authorization header",
+    ),
+    "a URL without a host": (
+        ["tools", "http:///mcp"],
+        "the URL is not usable: no host, or an impossible one",
+    ),
+    "a variable for a URL": (
+        ["tools", URL, "--env", "A=1"],
+        f"--env is for a server that is started here; {URL} is reached over HTTP",
+    ),
+    "a folder for a URL": (
+        ["tools", URL, "--cwd", "."],
+        f"--cwd is for a server that is started here; {URL} is reached over HTTP",
+    ),
+    "a header for a command": (
+        ["tools", "--header", "A: sesame", *SERVER],
+        f"--header is for a server that is reached over HTTP; {PYTHON} is started here",
+    ),
+    "a proxy for a command": (
+        ["tools", "--proxy", "http://me:sesame@x", *SERVER],
+        f"--proxy is for a server that is reached over HTTP; {PYTHON} is started here",
+    ),
+    "TLS without TLS": (
+        ["tools", URL, "--insecure"],
+        f"--insecure is for https; {URL} is not encrypted",
+    ),
+    "insecure and cacert": (
+        ["tools", "https://127.0.0.1:1/", "--insecure", "--cacert", "x"],
+        "give either --insecure or --cacert, not both",
+    ),
+    "no such cacert": (
+        ["tools", "https://127.0.0.1:1/", "--cacert", "/no/such"],
+        "--cacert /no/such: no certificates in PEM form: No such file or directory",
+    ),
+    "a header without a value": (
+        ["tools", URL, "--header", "A: sesame", "--header", "sesame"],
+        "--header: occurrence 2: give 'NAME: VALUE', or @FILE with such lines",
+    ),
+    "a header that is no name": (
+        ["tools", URL, "--header", "Bearer sesame:1"],
+        "--header: occurrence 1: give 'NAME: VALUE', or @FILE with such lines",
+    ),
+    "a header whose variable is not set": (
+        ["tools", URL, "--header", "Authorization: Bearer "],
+        "--header: occurrence 1: authorization has no value; is the variable in it set?",
+    ),
+    "a header twice": (
+        ["tools", URL, "--header", "A: 1", "--header", "a: 2"],
+        "--header: occurrence 2: a is given twice",
+    ),
+    "a header of the transport": (
+        ["tools", URL, "--header", "Mcp-Session-Id: sesame"],
+        f"{URL}: the header mcp-session-id is written by the transport: do not set it",
+    ),
+    "no such header file": (
+        ["tools", URL, "--header", "@/no/such"],
+        "cannot read --header @/no/such: No such file or directory",
+    ),
+    "no bearer variable": (
+        ["tools", URL, "--bearer-env", "NO_SUCH_VARIABLE"],
+        "--bearer-env NO_SUCH_VARIABLE: the variable is not set",
+    ),
+    "bearer twice": (
+        ["tools", URL, "--bearer-env", "HOME", "--header", "Authorization: Bearer sesame"],
+        "give either --bearer-env or a header authorization, not both",
     ),
     "timeout zero": (
         ["tools", "--timeout", "0", *SERVER],
@@ -124,6 +197,28 @@ USAGE: dict[str, tuple[list[str], str]] = {
     "no app in the module": (
         ["serve", "json:x"],
         "json:x: expected an App named 'x' in json, but there is none",
+    ),
+    "a path without http": (["serve", "--path", "/x"], "--path goes with --http"),
+    "a name without http": (["serve", "--allow-host", "x"], "--allow-host goes with --http"),
+    "no port": (["serve", "--http", "localhost"], f"--http localhost: {PLACES}"),
+    "an impossible port": (["serve", "--http", "65536"], f"--http 65536: {PLACES}"),
+    "an address without brackets": (["serve", "--http", "::1:80"], f"--http ::1:80: {PLACES}"),
+    "no host": (["serve", "--http", ":80"], f"--http :80: {PLACES}"),
+    "no path": (
+        ["serve", "--http", "0", "--path", "mcp"],
+        "--path mcp: give a path such as /mcp, without a query",
+    ),
+    "a key without a certificate": (
+        ["serve", "--http", "0", "--keyfile", "x"],
+        "--keyfile goes with --certfile",
+    ),
+    "no certificate": (
+        ["serve", "--http", "0", "--certfile", "/no/such"],
+        "/no/such: no certificate with its key in PEM form: No such file or directory",
+    ),
+    "a name that is none": (
+        ["serve", "--http", "0", "--allow-host", "a b"],
+        f"--http, --allow-host, --allow-origin: 'a b' is no host: {HOSTS}",
     ),
     "revision": (
         ["serve", "--revision", "new"],

@@ -10,7 +10,14 @@ from typing import Any
 import pytest
 
 from sansmcp_cli.failures import CommandError
-from sansmcp_cli.targets import Target, find_target, named_target, user_files
+from sansmcp_cli.targets import (
+    CommandTarget,
+    Given,
+    HttpTarget,
+    find_target,
+    named_target,
+    user_files,
+)
 
 from .run import DEMO, invoke, run
 
@@ -45,12 +52,22 @@ def refusal(name: str, config: str | None = None) -> str:
     return caught.value.message
 
 
+def command(name: str, config: str | None = None, given: Given | None = None) -> CommandTarget:
+    target = named_target(name, config, given or Given())
+    assert isinstance(target, CommandTarget)
+    return target
+
+
+def argv(name: str, config: str | None = None) -> tuple[str, ...]:
+    return command(name, config).argv
+
+
 ENTRY = {"command": "server", "args": ["--x", "1"], "env": {"A": "b", "N": 1}, "cwd": "sub"}
 
 
 def test_the_common_shape() -> None:
     write(".mcp.json", {"mcpServers": {"one": ENTRY}})
-    assert named_target("one", None) == Target(
+    assert named_target("one", None) == CommandTarget(
         ("server", "--x", "1"), "one", {"A": "b", "N": "1"}, str(Path.cwd() / "sub")
     )
 
@@ -76,7 +93,7 @@ def test_the_shape_of_vs_code_with_comments_and_variables(
         }""",
     )
     work = str(Path.cwd())
-    assert named_target("one", None) == Target(
+    assert named_target("one", None) == CommandTarget(
         (f"{work}/bin/server", "http://example.com//x", str(home), "work", "${1:x}"),
         "one",
         {"TOKEN": "sesame", "B": "fallback"},
@@ -93,7 +110,7 @@ def test_an_env_file() -> None:
     write("my.env", "# comment\nA=from the file\nB = 'quoted'\n\nnothing\n")
     entry = {"command": "x", "envFile": "${workspaceFolder}/my.env", "env": {"A": "wins"}}
     write(".vscode/mcp.json", {"servers": {"one": entry}})
-    assert named_target("one", None).env == {"A": "wins", "B": "quoted"}
+    assert command("one").env == {"A": "wins", "B": "quoted"}
 
 
 def test_the_first_file_that_has_the_name_wins_and_the_project_comes_first(home: Path) -> None:
@@ -101,16 +118,16 @@ def test_the_first_file_that_has_the_name_wins_and_the_project_comes_first(home:
         home / ".cursor" / "mcp.json",
         {"mcpServers": {"one": {"command": "user"}, "two": {"command": "user"}}},
     )
-    assert named_target("one", None).argv == ("user",)
+    assert argv("one") == ("user",)
     write(".mcp.json", {"mcpServers": {"one": {"command": "project"}}})
-    assert named_target("one", None).argv == ("project",)
-    assert named_target("two", None).argv == ("user",)
+    assert argv("one") == ("project",)
+    assert argv("two") == ("user",)
 
 
 def test_only_the_given_file_is_looked_at() -> None:
     write(".mcp.json", {"mcpServers": {"one": {"command": "x"}}})
     other = write("other.json", {"mcpServers": {"two": {"command": "y"}}})
-    assert named_target("two", str(other)).argv == ("y",)
+    assert argv("two", str(other)) == ("y",)
     assert refusal("one", "other.json") == (
         "no server named 'one' in other.json; known: two; a command line goes after --"
     )
@@ -126,7 +143,7 @@ def test_the_files_of_a_user(platform: str, home: Path) -> None:
 def test_a_file_that_is_broken_matters_only_when_it_might_hold_the_name() -> None:
     write(".mcp.json", '{"mcpServers": {\n  "one" {}\n}}')
     write(".vscode/mcp.json", {"servers": {"one": {"command": "x"}}})
-    assert named_target("one", None).argv == ("x",)
+    assert argv("one") == ("x",)
     told = "not JSON at line 2 column 9: Expecting ':' delimiter"
     assert refusal("two") == f"no server named 'two' found, and .mcp.json: {told}"
     assert refusal("one", ".mcp.json") == f".mcp.json: {told}"
@@ -148,9 +165,22 @@ def test_a_file_that_is_broken_matters_only_when_it_might_hold_the_name() -> Non
         ({"servers": {"one": {"command": "x", "env": ["A"]}}}, "server 'one': env must be an object"),
         ({"servers": {"one": {"command": "x", "env": {"A": {}}}}}, "server 'one': env A must be a string"),
         ({"servers": {"one": {"command": "x", "cwd": 1}}}, "server 'one': cwd must be a string"),
+        ({"servers": {"one": {"type": "http"}}}, "server 'one': url must be a string"),
         (
-            {"servers": {"one": {"url": "https://example.com/mcp"}}},
-            "server 'one': HTTP targets are not supported by this version",
+            {"servers": {"one": {"type": "ws", "url": "https://example.com"}}},
+            "server 'one': it has a url, so its type must be http, streamable-http or sse",
+        ),
+        (
+            {"servers": {"one": {"url": "ftp://example.com"}}},
+            "server 'one': url is not usable: the scheme must be http or https",
+        ),
+        (
+            {"servers": {"one": {"url": "http://x", "headers": ["A: b"]}}},
+            "server 'one': headers must be an object",
+        ),
+        (
+            {"servers": {"one": {"url": "http://x", "headers": {"A": ["sesame"]}}}},
+            "server 'one': headers A must be a string",
         ),
         (
             {"servers": {"one": {"command": "x", "args": ["${env:NOT_SET}"]}}},
@@ -161,7 +191,7 @@ def test_a_file_that_is_broken_matters_only_when_it_might_hold_the_name() -> Non
 def test_an_entry_that_cannot_be_used(document: Any, message: str | None) -> None:
     write("c.json", document)
     if message is None:
-        assert named_target("one", "c.json").env == {}
+        assert command("one", "c.json").env == {}
     else:
         assert refusal("one", "c.json") == f"c.json: {message}"
 
@@ -170,7 +200,36 @@ def test_what_an_editor_would_ask_for_can_be_given_instead() -> None:
     env = {"KEY": "${input:key}", "OTHER": "${NOT_SET}"}
     write("c.json", {"servers": {"one": {"command": "x", "env": env}}})
     assert "only an editor can prompt for; set the variable with --env" in refusal("one", "c.json")
-    assert named_target("one", "c.json", {"KEY": "a", "OTHER": "b"}).env == {}
+    assert command("one", "c.json", Given({"KEY": "a", "OTHER": "b"})).env == {}
+
+
+@pytest.mark.parametrize("kind", [None, "http", "streamable-http", "streamableHttp", "sse"])
+def test_a_server_that_is_reached_over_http(kind: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOKEN", "sesame-open-42")
+    headers = {"Authorization": "Bearer ${env:TOKEN}", "X-Team": "${NOT_SET:-red}", "X-Gone": None}
+    entry: dict[str, Any] = {"url": "https://example.com/${TOKEN}/mcp?key=${TOKEN}", "headers": headers}
+    write(".mcp.json", {"mcpServers": {"one": entry if kind is None else {"type": kind, **entry}}})
+    target = named_target("one", None)
+    assert target == HttpTarget(
+        "https://example.com/sesame-open-42/mcp?key=sesame-open-42",
+        "one",
+        {"Authorization": "Bearer sesame-open-42", "X-Team": "red"},
+    )
+    assert "sesame" not in repr(target)
+
+
+def test_a_header_that_an_editor_would_ask_for_can_be_given_instead() -> None:
+    headers = {"Authorization": "Bearer ${input:token}", "X-Team": "red"}
+    write("c.json", {"servers": {"one": {"url": "http://x/mcp", "headers": headers}}})
+    told = "only an editor can prompt for; give the header with --header, or the URL for the name"
+    assert refusal("one", "c.json").endswith(told)
+    target = named_target("one", "c.json", Given(headers={"authorization"}))
+    assert target == HttpTarget("http://x/mcp", "one", {"X-Team": "red"})
+
+
+def test_a_url_is_a_target_and_shown_without_its_query() -> None:
+    target = HttpTarget("https://Example.com/mcp?key=1", "https://example.com/mcp?…")
+    assert find_target(["https://Example.com/mcp?key=1", "a=1"], None, None) == (target, ["a=1"])
 
 
 def test_files_that_cannot_be_read() -> None:
@@ -185,14 +244,17 @@ def test_names_that_are_known_are_told() -> None:
     with pytest.raises(CommandError) as caught:
         find_target([], None, None)
     assert caught.value.message == (
-        "which server? Give its command after --, or its name in a config file (one, two)"
+        "which server? Give its URL, its command after --, or its name in a config file (one, two)"
     )
 
 
 def test_words_belong_to_the_command_when_there_is_a_command_line() -> None:
     write(".mcp.json", {"mcpServers": {"one": {"command": "x"}}})
-    assert find_target(["a", "b"], ["x", "--", "y"], None) == (Target(("x", "--", "y"), "x"), ["a", "b"])
-    assert find_target(["one", "b"], None, None) == (Target(("x",), "one"), ["b"])
+    assert find_target(["a", "b"], ["x", "--", "y"], None) == (
+        CommandTarget(("x", "--", "y"), "x"),
+        ["a", "b"],
+    )
+    assert find_target(["one", "b"], None, None) == (CommandTarget(("x",), "one"), ["b"])
 
 
 def test_a_configured_server_is_started_and_its_file_not_touched(home: Path) -> None:

@@ -1,0 +1,110 @@
+"""From a target and the options to a connection: a process that is started, or a URL."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from sansmcp import __version__
+from sansmcp.stdio import NO_RESTART
+from sansmcp.types import Implementation
+
+from .failures import usage
+from .headers import secrets_in
+from .redact import Redactor
+from .settings import Settings, check_folder
+from .targets import CommandTarget, HttpTarget, Target
+
+if TYPE_CHECKING:
+    from sansmcp_asyncio import EngineOptions, Opening
+
+    from .trace import Trace
+
+
+def secrets_of(target: Target, settings: Settings) -> dict[str, str]:
+    """All that was given for this server and must not be shown."""
+    if isinstance(target, CommandTarget):
+        return _environment(target, settings)
+    parts = urlsplit(target.url)
+    proxy = urlsplit(settings.proxy or "")
+    return {
+        **secrets_in(_headers(target, settings)),
+        **{f"query {name}": value for name, value in parse_qsl(parts.query)},
+        "query": parts.query,
+        "proxy password": proxy.password or "",
+        "proxy password as it is": unquote(proxy.password or ""),
+    }
+
+
+def announcement(target: Target, settings: Settings, redactor: Redactor) -> str:
+    """What is about to be done, for the trace."""
+    if isinstance(target, CommandTarget):
+        given = ", ".join(_environment(target, settings))
+        return f"start: {' '.join(redactor.argv(target.argv))}{f' with {given} set' if given else ''}"
+    given = ", ".join(_headers(target, settings))
+    return f"reach: {target.name}{f' with the headers {given}' if given else ''}"
+
+
+def opening(
+    target: Target, settings: Settings, trace: Trace | None, stderr: Callable[[bytes], object]
+) -> Opening:
+    """The connection to be. Raises CommandError for options that cannot be used."""
+    from sansmcp_asyncio import connect
+
+    info = Implementation(name="sansmcp", version=__version__)
+    on_event, on_wire = (None, None) if trace is None else (trace.on_event, trace.on_wire)
+    options: EngineOptions = {
+        "mode": settings.era_mode(),
+        "timeouts": settings.timeouts(),
+        "strict": settings.strict,
+    }
+    if isinstance(target, HttpTarget):
+        return connect(
+            target.url,
+            info=info,
+            headers=_headers(target, settings),
+            ssl=_tls(settings),
+            proxy=settings.proxy,
+            on_event=on_event,
+            on_wire=on_wire,
+            **options,
+        )
+    return connect(
+        list(target.argv),
+        info=info,
+        env=_environment(target, settings),
+        inherit_env=settings.inherit_env,
+        cwd=check_folder(settings.cwd, "--cwd") or check_folder(target.cwd, f"{target.name}: cwd"),
+        restart=NO_RESTART,
+        on_event=on_event,
+        on_wire=on_wire,
+        stderr=stderr,
+        **options,
+    )
+
+
+def _environment(target: CommandTarget, settings: Settings) -> dict[str, str]:
+    return {**target.env, **settings.env}
+
+
+def _headers(target: HttpTarget, settings: Settings) -> dict[str, str]:
+    return {**{name.lower(): value for name, value in target.headers.items()}, **settings.headers}
+
+
+def _tls(settings: Settings) -> ssl.SSLContext | None:
+    """None: as usual, with the certificates that this machine trusts."""
+    if not settings.insecure and settings.cacert is None:
+        return None
+    context = ssl.create_default_context()
+    if settings.insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    else:
+        try:
+            context.load_verify_locations(settings.cacert)
+        except OSError as error:
+            reason = "" if isinstance(error, ssl.SSLError) else f": {error.strerror}"
+            raise usage(f"--cacert {settings.cacert}: no certificates in PEM form{reason}") from None
+    return context
