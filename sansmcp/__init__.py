@@ -31,6 +31,9 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
         CallFailure as CallFailure,
     )
     from .errors import (
+        CallSuspended as CallSuspended,
+    )
+    from .errors import (
         CallTimeout as CallTimeout,
     )
     from .errors import (
@@ -50,6 +53,12 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
     )
     from .errors import (
         HttpFailure as HttpFailure,
+    )
+    from .errors import (
+        InputRefused as InputRefused,
+    )
+    from .errors import (
+        InvalidAnswer as InvalidAnswer,
     )
     from .errors import (
         InvalidResponse as InvalidResponse,
@@ -74,6 +83,9 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
     )
     from .errors import (
         RemoteProtocolError as RemoteProtocolError,
+    )
+    from .errors import (
+        RoundsExceeded as RoundsExceeded,
     )
     from .errors import (
         SansmcpError as SansmcpError,
@@ -103,6 +115,9 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
         DeviationTolerated as DeviationTolerated,
     )
     from .events import (
+        ElicitationCompleted as ElicitationCompleted,
+    )
+    from .events import (
         EraDecided as EraDecided,
     )
     from .events import (
@@ -110,6 +125,12 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
     )
     from .events import (
         Harmless as Harmless,
+    )
+    from .events import (
+        InputRequired as InputRequired,
+    )
+    from .events import (
+        InputWithdrawn as InputWithdrawn,
     )
     from .events import (
         LimitHit as LimitHit,
@@ -186,6 +207,8 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
     from .events import (
         WireEvent as WireEvent,
     )
+    from .forms import apply_defaults as apply_defaults
+    from .forms import check_form as check_form
     from .limits import (
         CLIENT_LIMITS as CLIENT_LIMITS,
     )
@@ -207,6 +230,9 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
         CloseWrite as CloseWrite,
     )
     from .ops import (
+        Connect as Connect,
+    )
+    from .ops import (
         Kill as Kill,
     )
     from .ops import (
@@ -214,6 +240,9 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
     )
     from .ops import (
         Spawn as Spawn,
+    )
+    from .ops import (
+        StartTls as StartTls,
     )
     from .ops import (
         Terminate as Terminate,
@@ -279,6 +308,8 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
     from .session.era import (
         classify_probe as classify_probe,
     )
+    from .session.rounds import IncomingQuestion as IncomingQuestion
+    from .session.rounds import Round as Round
     from .stdio import (
         NO_RESTART as NO_RESTART,
     )
@@ -324,21 +355,23 @@ _HOMES: Final = {
     "clock": "ClockPair Deadlines",
     "context": "Context",
     "errors": (
-        "AuthorizationRequired CallCancelled CallFailure CallTimeout ConnectFailure ConnectTimeout "
-        "ConnectionEnded ErrorCode HandshakeFailed HttpFailure InvalidResponse LocalProtocolError "
-        "McpError NoCommonVersion PaginationError PeerFault RedirectRefused RemoteProtocolError "
-        "SansmcpError SessionExpired SpawnFailed StreamLost UnsupportedProtocolVersion"
+        "AuthorizationRequired CallCancelled CallFailure CallSuspended CallTimeout ConnectFailure "
+        "ConnectTimeout ConnectionEnded ErrorCode HandshakeFailed HttpFailure InputRefused InvalidAnswer "
+        "InvalidResponse LocalProtocolError McpError NoCommonVersion PaginationError PeerFault "
+        "RedirectRefused RemoteProtocolError RoundsExceeded SansmcpError SessionExpired SpawnFailed "
+        "StreamLost UnsupportedProtocolVersion"
     ),
     "events": (
-        "AbandonRequest CloseConnection DeliveryFailed DeviationTolerated EraDecided Event Harmless "
-        "LimitHit ListChanged ListKind LogReceived MessageIgnored NotificationReceived PeerGone "
-        "ProgressReported Reconnect RequestCancelled RequestFailed RequestReceived "
-        "ResourceUnwatched ResourceUpdated ResourceWatched "
-        "ResultReady SendNotification SendRequest SendResponse ServerStreamEnded ServerStreamOpened "
-        "SessionEnded SessionStarted ToolExcluded WireEvent"
+        "AbandonRequest CloseConnection DeliveryFailed DeviationTolerated ElicitationCompleted EraDecided "
+        "Event Harmless InputRequired InputWithdrawn LimitHit ListChanged ListKind LogReceived "
+        "MessageIgnored NotificationReceived PeerGone ProgressReported Reconnect RequestCancelled "
+        "RequestFailed RequestReceived ResourceUnwatched ResourceUpdated ResourceWatched ResultReady "
+        "SendNotification SendRequest SendResponse ServerStreamEnded ServerStreamOpened SessionEnded "
+        "SessionStarted ToolExcluded WireEvent"
     ),
+    "forms": "apply_defaults check_form",
     "limits": "CLIENT_LIMITS Limits SERVER_LIMITS Timeouts",
-    "ops": "Close CloseWrite Kill Op Spawn Terminate Write",
+    "ops": "Close CloseWrite Connect Kill Op Spawn StartTls Terminate Write",
     "responder": "Responder",
     "revisions": ("ALL_REVISIONS Era LATEST LATEST_LEGACY LEGACY_REVISIONS MODERN_REVISIONS Revision"),
     "server": "ServerEngine",
@@ -346,6 +379,7 @@ _HOMES: Final = {
     "session.era": (
         "Auto Evidence Legacy Outcome Pin ProbeContext ProbeOutcome Step TransportKind Verdict classify_probe"
     ),
+    "session.rounds": "IncomingQuestion Round",
     "stdio": "Command NO_RESTART RestartPolicy ShutdownLadder StdioClient child_environment",
     "line_client": "LineClient",
     "line_server": "LineServer",

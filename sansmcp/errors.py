@@ -13,7 +13,7 @@ Specification: 2026-07-28, basic/index (error responses, error codes).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum, IntEnum, auto
 from typing import Any, Final
 
@@ -177,6 +177,14 @@ class PeerFault(Enum):
     UNKNOWN_RESULT_TYPE = auto()
     MISSING_RESULT_TYPE = auto()
     MISSING_CONTENT = auto()
+    INPUT_NOT_ALLOWED = auto()
+    """Input is required for a request that has to be answered at once."""
+    INVALID_INPUT_REQUIRED = auto()
+    """Input is required, and neither a question nor a state says which; or they are malformed."""
+    UNDECLARED_INPUT = auto()
+    """A question that the client did not say it can answer."""
+    INVALID_QUESTION = auto()
+    """A question whose params are not those of its method."""
     UNKNOWN_PROGRESS_TOKEN = auto()
     PROGRESS_NOT_INCREASING = auto()
     MALFORMED_CANCEL = auto()
@@ -194,6 +202,19 @@ class LocalProtocolError(SansmcpError):
 
     Raised before anything is sent; the engine's state is unchanged.
     """
+
+
+class InvalidAnswer(LocalProtocolError):  # noqa: N818  (an answer is invalid, not the library)
+    """An answer to a server's question is not what was asked for. Nothing was sent; answer again.
+
+    `key` names the question. `problems` has one line for each thing that is wrong, none of which
+    quotes the answer.
+    """
+
+    def __init__(self, message: str, *, key: str, problems: Sequence[str]) -> None:
+        super().__init__(message)
+        self.key: Final = key
+        self.problems: Final = tuple(problems)
 
 
 class RemoteProtocolError(SansmcpError):
@@ -236,6 +257,33 @@ class McpError(SansmcpError):
         return f"McpError({self.code}, {self.message!r})"
 
 
+class CapabilityMissing(McpError):  # noqa: N818  (a kind of McpError)
+    """The client did not declare what is needed of it, on this request or for its session.
+
+    Raised in a handler that asks all the same, in both eras. A modern client that was not spared it
+    gets -32021, with what it would have to declare.
+
+    Specification: 2026-07-28, basic/index (error codes), basic/patterns/mrtr (server requirements).
+    """
+
+    def __init__(self, required: Mapping[str, Any]) -> None:
+        super().__init__(
+            ErrorCode.MISSING_CLIENT_CAPABILITY,
+            f"the client did not declare: {', '.join(_paths(required))}",
+            {"requiredCapabilities": dict(required)},
+        )
+        self.required: Final = dict(required)
+
+
+def _paths(tree: Mapping[str, Any]) -> list[str]:
+    """The dotted names of the leaves."""
+    paths: list[str] = []
+    for name, inner in tree.items():
+        below = _paths(inner) if isinstance(inner, Mapping) else []
+        paths += [f"{name}.{path}" for path in below] or [name]
+    return paths
+
+
 class CallFailure(SansmcpError):  # noqa: N818  (an end of a call, like McpError, not a kind of bug)
     """A call ended without an answer of the peer. Has no code: it never came over the wire."""
 
@@ -250,6 +298,18 @@ class CallTimeout(CallFailure):
 
 class CallCancelled(CallFailure):
     """The call was cancelled on this side."""
+
+
+class QuestionFailed(CallFailure):
+    """A question to a legacy client was not answered.
+
+    `error` says why: what the client answered instead (`McpError`, `InvalidResponse`), that it said
+    nothing in time (`CallTimeout`), or that it is gone (`ConnectionEnded`).
+    """
+
+    def __init__(self, error: SansmcpError) -> None:
+        super().__init__(f"the client did not answer: {error}")
+        self.error: Final = error
 
 
 class InvalidResponse(CallFailure):
@@ -289,6 +349,60 @@ class HttpFailure(CallFailure):
         self.retryable: Final = retryable
         self.retry_after: Final = retry_after
 
+    def about(self, subject: str) -> HttpFailure:
+        """The same failure, told of `subject`."""
+        return HttpFailure(
+            f"{subject}: {self}",
+            status=self.status,
+            fault=self.fault,
+            excerpt=self.excerpt,
+            retryable=self.retryable,
+            retry_after=self.retry_after,
+        )
+
+
+class NetworkProblem(Enum):
+    """Where an exchange came to nothing, on the way to its server."""
+
+    NAME = auto()
+    """The host's name has no address."""
+    REFUSED = auto()
+    """Nobody listens there."""
+    UNREACHABLE = auto()
+    """No way leads there."""
+    TIMEOUT = auto()
+    """The connection was not made in time."""
+    TLS = auto()
+    """There was no secure connection: the certificate, for example, is not trusted."""
+    PROXY = auto()
+    """The proxy did not let it through."""
+    LOST = auto()
+    """The connection ended too early."""
+    NO_ROOM = auto()
+    """Too many exchanges were waiting for a connection."""
+
+
+class NetworkFailure(HttpFailure):
+    """An HTTP exchange brought no answer since there was no connection, or it was lost.
+
+    `problem` tells what was in the way. `status` is the proxy's where that refused.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        problem: NetworkProblem,
+        *,
+        status: int | None = None,
+        retryable: bool = False,
+    ) -> None:
+        super().__init__(message, status=status, retryable=retryable)
+        self.problem: Final = problem
+
+    def about(self, subject: str) -> NetworkFailure:
+        message, retryable = f"{subject}: {self}", self.retryable
+        return NetworkFailure(message, self.problem, status=self.status, retryable=retryable)
+
 
 class AuthorizationRequired(HttpFailure):
     """The server wants to know who asks (401), or does not let them (403).
@@ -327,6 +441,27 @@ class SessionExpired(HttpFailure):
 
     Specification: 2025-11-25, basic/transports (session management).
     """
+
+
+class RoundsExceeded(CallFailure):
+    """The server asked for more input more often than `Limits.max_rounds` allows.
+
+    `rounds` is how many times the call was made again; `result` is what the server answered last, as
+    it sent it.
+    """
+
+    def __init__(self, message: str, rounds: int, result: Mapping[str, Any]) -> None:
+        super().__init__(message)
+        self.rounds: Final = rounds
+        self.result: Final = result
+
+
+class InputRefused(CallFailure):
+    """This side does not answer what the server asked before it would go on; the cause says why."""
+
+
+class CallSuspended(CallFailure):
+    """The call was put aside with ``suspend``: it goes on where ``resume`` is given what that returned."""
 
 
 class PaginationError(CallFailure):

@@ -26,6 +26,30 @@ class Spawn:
     cwd: str | None
 
 
+@attrs.define(eq=False)
+class Connect:
+    """Connect to `port` of `host`, a name or an address. `tls` is the server's name for TLS, or None.
+
+    Then call ``opened``, or ``failed`` with the error.
+    """
+
+    conn: ConnectionId
+    host: str
+    port: int
+    tls: str | None
+
+
+@attrs.define(eq=False)
+class StartTls:
+    """Speak TLS on an open connection from now on, with the server named `host`.
+
+    Then call ``opened`` once more, or ``failed`` with the error.
+    """
+
+    conn: ConnectionId
+    host: str
+
+
 @attrs.define(eq=False, repr=False)
 class Write:
     """Write bytes, all of them and in order."""
@@ -65,4 +89,4 @@ class Kill:
     conn: ConnectionId
 
 
-Op: TypeAlias = Spawn | Write | CloseWrite | Close | Terminate | Kill
+Op: TypeAlias = Spawn | Connect | StartTls | Write | CloseWrite | Close | Terminate | Kill

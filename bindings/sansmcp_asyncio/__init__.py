@@ -12,21 +12,26 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from ._client import Client, Events, Opening
-    from ._connect import EngineOptions, connect
+    from ._connect import ConnectOptions, EngineOptions, HttpClientOptions, StdioOptions, connect
     from ._http import HttpOptions, HttpServing, serve_http
     from ._memory import connect_memory
+    from ._questions import QuestionOptions
     from ._stdio import serve_stdio
     from ._verbs import ListOptions, Options, Verbs
 
 __all__ = [
     "Client",
+    "ConnectOptions",
     "EngineOptions",
     "Events",
+    "HttpClientOptions",
     "HttpOptions",
     "HttpServing",
     "ListOptions",
     "Opening",
     "Options",
+    "QuestionOptions",
+    "StdioOptions",
     "Verbs",
     "connect",
     "connect_memory",
@@ -36,9 +41,10 @@ __all__ = [
 
 _HOMES: Final = {
     "_client": ("Client", "Events", "Opening"),
-    "_connect": ("EngineOptions", "connect"),
+    "_connect": ("ConnectOptions", "EngineOptions", "HttpClientOptions", "StdioOptions", "connect"),
     "_http": ("HttpOptions", "HttpServing", "serve_http"),
     "_memory": ("connect_memory",),
+    "_questions": ("QuestionOptions",),
     "_stdio": ("serve_stdio",),
     "_verbs": ("ListOptions", "Options", "Verbs"),
 }

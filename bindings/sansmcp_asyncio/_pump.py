@@ -11,14 +11,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, assert_never
 
 from sansmcp.events import Event
-from sansmcp.ops import Close, CloseWrite, ConnectionId, Kill, Op, Spawn, Terminate, Write
+from sansmcp.ops import Close, CloseWrite, Connect, ConnectionId, Kill, Op, Spawn, StartTls, Terminate, Write
 
 if TYPE_CHECKING:  # a client need not load what a server is made of, nor the other way round
+    from sansmcp.http.connector import HttpConnector
     from sansmcp.line_client import LineClient
     from sansmcp.line_server import LineServer
     from sansmcp.stdio import StdioClient
 
-Transport: TypeAlias = "StdioClient | LineClient | LineServer"
+Transport: TypeAlias = "StdioClient | HttpConnector | LineClient | LineServer"
 OnEvent: TypeAlias = Callable[[Event], object]
 """Called with every event for the application, before anybody else sees it."""
 OnWire: TypeAlias = Callable[[Literal["sent", "received"], bytes], object]
@@ -49,6 +50,10 @@ class Channel(ABC):
     def want_data(self, wanted: bool) -> None:  # noqa: B027  (not every channel has it)
         """Read on, or leave the bytes where they are."""
 
+    def start_tls(self, host: str) -> None:
+        """Speak TLS from now on, where that is possible."""
+        raise NotImplementedError
+
     def terminate(self) -> None:  # noqa: B027  (not every channel has it)
         """Ask the process behind it to end, if there is one."""
 
@@ -67,6 +72,7 @@ class Pump:
         *,
         on_wire: OnWire | None = None,
         spawn: Callable[[Pump, Spawn], Channel] | None = None,
+        connect: Callable[[Pump, Connect], Channel] | None = None,
     ) -> None:
         self.transport = transport
         self.loop = loop
@@ -79,6 +85,7 @@ class Pump:
         self._deliver = deliver
         self._on_wire = on_wire
         self._spawn = spawn
+        self._connect = connect
         self._timer: asyncio.TimerHandle | None = None
         self._draining = self._scheduled = self._finished = False
         self._asked = 0
@@ -180,6 +187,12 @@ class Pump:
             case Spawn():
                 assert self._spawn is not None, "only a pump for child processes is asked for one"
                 self.channels[op.conn] = self._spawn(self, op)
+            case Connect():
+                assert self._connect is not None, "only a pump for sockets is asked for one"
+                self.channels[op.conn] = self._connect(self, op)
+            case StartTls():
+                if channel is not None:
+                    channel.start_tls(op.host)
             case CloseWrite():
                 if channel is not None:
                     channel.close_write()
@@ -206,7 +219,11 @@ class Pump:
             if timer is not None:
                 timer.cancel()
             self._timer = self.loop.call_at(when, self._on_timer)
-        wanted = transport.wants_data
+        self._read_on()
+
+    def _read_on(self) -> None:
+        """Read, or leave the bytes where they are."""
+        wanted = bool(self.transport.wants_data)
         if wanted is not self._reading:
             self._reading = wanted
             for channel in self.channels.values():

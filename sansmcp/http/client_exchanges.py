@@ -18,6 +18,7 @@ from typing import Any, Final
 import attrs
 
 from ..clock import Deadlines
+from ..errors import HttpFailure
 from ..events import Event
 from ..limits import Limits
 from ..session.calls import Call
@@ -194,10 +195,10 @@ class Carrier(ABC):
                 pass
         self._pump()
 
-    def exchange_failed(self, exchange: ExchangeId, error: str, now: float) -> None:
+    def exchange_failed(self, exchange: ExchangeId, error: str | HttpFailure, now: float) -> None:
         """An exchange broke: the connection could not be made, or was lost before the end.
 
-        `error` says why, for people.
+        `error` says why, for people; as an error it goes to whoever waits, with what it is about.
         """
         self._tick(now)
         self._pump()
@@ -206,7 +207,7 @@ class Carrier(ABC):
             return
         before = self._over(ex)
         if before is ClientExchangeState.STREAMING:
-            self._on_stream_end(ex, error)
+            self._on_stream_end(ex, str(error))
         elif before in (ClientExchangeState.WAITING, ClientExchangeState.COLLECTING):
             self._on_broken(ex, error)
         self._pump()
@@ -238,7 +239,7 @@ class Carrier(ABC):
         """A stream ended, or broke with `error`. The exchange is over."""
 
     @abstractmethod
-    def _on_broken(self, ex: ClientExchange, error: str) -> None:
+    def _on_broken(self, ex: ClientExchange, error: str | HttpFailure) -> None:
         """An exchange broke before its body meant anything. It is over."""
 
     # exchanges -----------------------------------------------------------------------------------

@@ -314,16 +314,19 @@ class Requests(Streams):
         else:
             self._fail(ex, error, ProbeOutcome(kind=Outcome.MALFORMED, detail=text))
 
-    def _on_broken(self, ex: ClientExchange, error: str) -> None:
-        text = f"{ex.subject}: {excerpt(error.encode('utf-8', 'replace'), self._limits.max_excerpt)}"
-        status = None if ex.answer is None else ex.answer.status
-        failure = HttpFailure(text, status=status, retryable=True)
+    def _on_broken(self, ex: ClientExchange, error: str | HttpFailure) -> None:
+        if isinstance(error, HttpFailure):
+            failure = error.about(ex.subject)
+        else:
+            text = f"{ex.subject}: {excerpt(error.encode('utf-8', 'replace'), self._limits.max_excerpt)}"
+            status = None if ex.answer is None else ex.answer.status
+            failure = HttpFailure(text, status=status, retryable=True)
         if ex.role is Role.RESUME:
             self._interrupted(ex, failure)
         elif ex.call is None:
             self._on_other_failure(ex, failure)
         elif not self._reissued(ex):
-            self._fail(ex, failure, ProbeOutcome(kind=Outcome.NETWORK_ERROR, detail=text))
+            self._fail(ex, failure, ProbeOutcome(kind=Outcome.NETWORK_ERROR, detail=str(failure)))
 
     # messages ------------------------------------------------------------------------------------
 
@@ -335,7 +338,10 @@ class Requests(Streams):
                     return
             elif ex.modern and ex.message["method"] == Method.LIST_TOOLS and _same(value.get("id"), ex):
                 self._look_at_tools(ex, value.get("result"))
-        self.engine.receive_message(value, now=self._now, origin=ex.id)
+        call = ex.call
+        # What a legacy server asks on the stream of a call, it asks for that call.
+        origin = ex.id if call is None or call.internal else call
+        self.engine.receive_message(value, now=self._now, origin=origin)
 
     def _take_error(self, ex: ClientExchange, value: dict[str, Any]) -> bool:
         """Take an error that the exchange makes part of the request, or that can be recovered from."""

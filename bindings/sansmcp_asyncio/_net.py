@@ -1,0 +1,206 @@
+"""Sockets as channels, for transports that ask to connect."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+import ssl
+from collections.abc import Callable
+from typing import cast
+
+from sansmcp.errors import NetworkProblem
+from sansmcp.events import Event
+from sansmcp.http.connector import HttpConnector
+from sansmcp.ops import Connect, ConnectionId, Op
+
+from ._pump import Channel, OnWire, Pump
+
+_HAPPY_EYEBALLS = 0.25
+_TLS_GOODBYE = 1.0
+"""Seconds for a server to say that it saw the end of TLS."""
+
+
+class NetPump(Pump):
+    """Drives a connector, whose connections are read, or not, one by one."""
+
+    def __init__(
+        self,
+        connector: HttpConnector,
+        loop: asyncio.AbstractEventLoop,
+        deliver: Callable[[Event], None],
+        *,
+        on_wire: OnWire | None,
+        tls: Callable[[], ssl.SSLContext],
+    ) -> None:
+        super().__init__(
+            connector, loop, deliver, on_wire=on_wire, connect=lambda _, op: Socket(self, connector, op, tls)
+        )
+        self._connector = connector
+        self._used: set[ConnectionId] = set()
+        """Connections on which something happened since it was asked whether they are read."""
+        self._took_data = True
+
+    def abort(self) -> None:
+        if self.failure is None:
+            self.input(self._connector.abort)
+        super().abort()
+
+    def receive(self, conn: ConnectionId, data: bytes) -> None:
+        self._used.add(conn)
+        super().receive(conn, data)
+
+    def _execute(self, op: Op) -> None:
+        self._used.add(op.conn)
+        super()._execute(op)
+
+    def _read_on(self) -> None:
+        connector = self._connector
+        if connector.takes_data is not self._took_data:
+            self._took_data = not self._took_data
+            self._used.update(self.channels)
+        for conn in self._used:
+            channel = self.channels.get(conn)
+            if channel is not None:
+                channel.want_data(connector.wants_data(conn))
+        self._used.clear()
+
+
+class Socket(asyncio.Protocol, Channel):
+    """The connection that a `Connect` asks for, from the attempt to make it until it is closed."""
+
+    def __init__(
+        self, pump: Pump, core: HttpConnector, op: Connect, tls: Callable[[], ssl.SSLContext]
+    ) -> None:
+        self._pump = pump
+        self._core = core
+        self._conn = op.conn
+        self._tls = tls
+        self._transport: asyncio.Transport | None = None
+        self._reading = True
+        self._closed = False
+        self._task: asyncio.Task[None] | None = pump.loop.create_task(self._open(op))
+
+    async def _open(self, op: Connect) -> None:
+        secure = op.tls is not None
+        try:
+            await self._pump.loop.create_connection(
+                lambda: self,
+                op.host,
+                op.port,
+                ssl=self._tls() if secure else None,
+                server_hostname=op.tls,
+                ssl_shutdown_timeout=_TLS_GOODBYE if secure else None,
+                happy_eyeballs_delay=_HAPPY_EYEBALLS,
+            )
+        except (OSError, ValueError, asyncio.CancelledError) as error:
+            self._fail(error)
+            if isinstance(error, asyncio.CancelledError):
+                raise
+        else:
+            self._opened()
+
+    async def _secure(self, transport: asyncio.Transport, host: str) -> None:
+        try:
+            secured = await self._pump.loop.start_tls(
+                transport, self, self._tls(), server_hostname=host, ssl_shutdown_timeout=_TLS_GOODBYE
+            )
+            if secured is None:
+                raise ConnectionResetError("it was ended")
+            self._transport = secured
+        except (OSError, ValueError, asyncio.CancelledError) as error:
+            self._fail(error)
+            if isinstance(error, asyncio.CancelledError):
+                raise
+        else:
+            self._opened()
+
+    def _opened(self) -> None:
+        self._task = None
+        if not self._closed:
+            self._pump.input(self._core.opened, self._conn)
+
+    def _fail(self, error: BaseException) -> None:
+        """There is no connection, and will be none."""
+        self._task = None
+        if self._transport is not None:
+            self._transport.abort()
+        if not self._closed:
+            self._closed = True
+            self._pump.lost(self._conn)
+            if self._pump.failure is None:
+                text = str(error) or type(error).__name__
+                self._pump.input(lambda now: self._core.failed(self._conn, text, now, _problem(error)))
+
+    # the loop calls these ------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._pump.receive(self._conn, data)
+
+    def eof_received(self) -> None:
+        if self._task is None:
+            self._pump.input(self._core.receive_eof, self._conn)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._task is None:
+            self._fail(exc or ConnectionResetError("it was ended"))
+
+    # the pump calls these ------------------------------------------------------------------------
+
+    def write(self, data: bytes) -> None:
+        if self._transport is not None:
+            self._transport.write(data)
+
+    def start_tls(self, host: str) -> None:
+        assert self._transport is not None
+        self._task = self._pump.loop.create_task(self._secure(self._transport, host))
+
+    def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        elif self._transport is not None:
+            if self._transport.get_write_buffer_size():
+                self._transport.abort()  # nobody reads it, and nobody wants it any more
+            else:
+                self._transport.close()
+
+    def abort(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        elif self._transport is not None:
+            self._transport.abort()
+
+    def want_data(self, wanted: bool) -> None:
+        transport = self._transport
+        if wanted is self._reading or transport is None or transport.is_closing() or self._task is not None:
+            return
+        self._reading = wanted
+        if wanted:
+            transport.resume_reading()
+        else:
+            transport.pause_reading()
+
+
+def _problem(error: BaseException) -> NetworkProblem:
+    """What kind of failure it is, as far as the system tells."""
+    match error:
+        case socket.gaierror():
+            return NetworkProblem.NAME
+        case ssl.SSLError():
+            return NetworkProblem.TLS
+        case TimeoutError():
+            return NetworkProblem.TIMEOUT
+        case OSError():
+            # Where several addresses were tried, the loop tells of all of them in one text.
+            if _is(error, errno.ECONNREFUSED):
+                return NetworkProblem.REFUSED
+            if _is(error, errno.ENETUNREACH) or _is(error, errno.EHOSTUNREACH):
+                return NetworkProblem.UNREACHABLE
+    return NetworkProblem.LOST
+
+
+def _is(error: OSError, number: int) -> bool:
+    return error.errno == number or (error.errno is None and f"[Errno {number}]" in str(error))

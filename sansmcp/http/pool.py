@@ -1,0 +1,279 @@
+"""Which connection carries which exchange, where a server has one origin: decisions, and no bytes.
+
+Whoever drives it says what happened and carries out `next_decision` until that is None:
+
+====================  ===================================================================
+`Dial`                open a connection, for an exchange that is to be its first
+`Carry`               send the request on a connection that is open
+`Drop`                close a connection
+`Refuse`              there is no room: the exchange fails
+====================  ===================================================================
+
+An exchange takes the connection that was idle last, for it is the least likely to be closed by now;
+else it has one opened, if there is room; else it waits, in order. A connection that becomes free
+before the one that is being opened is taken instead.
+
+Room is counted in requests. Where the response is an event stream that stays open, it takes room of
+its own, so that streams keep no request from being sent; past a bound of streams they take that too.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final, TypeAlias
+
+import attrs
+
+from ..clock import Deadlines
+from ..errors import LocalProtocolError
+from ..ops import ConnectionId
+from .exchange import ExchangeId
+
+CONNECT: Final = "connect_timeout"
+IDLE: Final = "idle_timeout"
+SURPLUS: Final = "max_idle"
+
+
+@attrs.frozen(kw_only=True)
+class PoolPolicy:
+    """How many connections a client opens to its server, and how long it waits and keeps them (seconds).
+
+    Raises LocalProtocolError for a value that is not positive.
+    """
+
+    max_requests: int = 32
+    """Connections whose response is not there yet, or is no event stream. Servers answer many
+    requests at once; proxies before them commonly take about a hundred. Past it: exchanges wait."""
+
+    max_streams: int = 256
+    """Connections with an open event stream beside them; a process commonly may have 1024 files
+    open. Past it: each further one counts as a request."""
+
+    max_waiting: int = 65_536
+    """Exchanges that wait for a connection: as many as calls may be open. Past it: they fail."""
+
+    max_idle: int = 8
+    """Idle connections that are kept. Past it: the one that was idle longest is closed."""
+
+    idle_timeout: float = 30.0
+    """How long an idle connection is kept; less where the server says that it ends it sooner."""
+
+    connect_timeout: float = 10.0
+    """For a connection to be made, proxy and TLS included. Past it: the exchange fails."""
+
+    def __attrs_post_init__(self) -> None:
+        for field in attrs.fields(type(self)):
+            value = getattr(self, field.name)
+            if not value > 0:
+                raise LocalProtocolError(f"{field.name} must be positive, not {value}")
+
+
+DEFAULT_POOL: Final = PoolPolicy()
+
+
+@attrs.define
+class Dial:
+    """Open `conn`, then call `Pool.opened` or `Pool.ended`."""
+
+    conn: ConnectionId
+
+
+@attrs.define
+class Carry:
+    """Send the request of `exchange` on `conn`, then call `Pool.freed` or `Pool.ended`."""
+
+    conn: ConnectionId
+    exchange: ExchangeId
+    reused: bool
+    """Whether `conn` carried an exchange before."""
+
+
+@attrs.define
+class Drop:
+    """Close `conn`, which the pool has forgotten; `exchange` waited for it, and fails."""
+
+    conn: ConnectionId
+    reason: str
+    """`CONNECT`, `IDLE` or `SURPLUS`."""
+    exchange: ExchangeId | None = None
+
+
+@attrs.define
+class Refuse:
+    """Past `PoolPolicy.max_waiting`."""
+
+    exchange: ExchangeId
+
+
+Decision: TypeAlias = Dial | Carry | Drop | Refuse
+
+
+class Pool:
+    """The connections to one origin. Starts with none."""
+
+    def __init__(self, policy: PoolPolicy = DEFAULT_POOL) -> None:
+        self._policy = policy
+        self._waiting: dict[ExchangeId, None] = {}
+        """Exchanges in order."""
+        self._again: dict[ExchangeId, None] = {}
+        """Those that come before them, and need a new connection."""
+        self._dialling: dict[ConnectionId, ExchangeId | None] = {}
+        """Connections being opened, and who is to be first on them; None: whoever comes."""
+        self._fresh: set[ExchangeId] = set()
+        """Those in `_dialling` for whom only a new connection will do."""
+        self._idle: dict[ConnectionId, None] = {}
+        """The one that is idle longest comes first."""
+        self._busy: dict[ConnectionId, ExchangeId] = {}
+        self._streams: set[ConnectionId] = set()
+        self._used: set[ConnectionId] = set()
+        """Connections that carried an exchange to its end."""
+        self._last_conn = 0
+        self._decisions: deque[Decision] = deque()
+        self._timers: Deadlines[ConnectionId] = Deadlines()
+
+    # pulls ---------------------------------------------------------------------------------------
+
+    def next_decision(self) -> Decision | None:
+        """The next thing to do, or None."""
+        return self._decisions.popleft() if self._decisions else None
+
+    def next_timeout(self) -> float | None:
+        """The absolute time at which `handle_timeout` wants to be called, or None."""
+        return self._timers.next()
+
+    @property
+    def waits(self) -> bool:
+        """Whether an exchange waits for room."""
+        return bool(self._waiting or self._again)
+
+    def stats(self) -> dict[str, int]:
+        """Sizes of all tables, by name."""
+        return {
+            "waiting": len(self._waiting) + len(self._again),
+            "dialling": len(self._dialling),
+            "idle": len(self._idle),
+            "busy": len(self._busy),
+            "streams": len(self._streams),
+            "decisions": len(self._decisions),
+            "pool_timers": len(self._timers),
+        }
+
+    # inputs --------------------------------------------------------------------------------------
+
+    def ask(self, exchange: ExchangeId, now: float) -> None:
+        """`exchange` wants a connection."""
+        if len(self._waiting) >= self._policy.max_waiting:
+            self._decisions.append(Refuse(exchange))
+            return
+        self._waiting[exchange] = None
+        self._assign(now)
+
+    def ask_again(self, exchange: ExchangeId, now: float) -> None:
+        """`exchange` wants a new connection, for the one it was on had ended. It has waited already."""
+        self._again[exchange] = None
+        self._assign(now)
+
+    def forget(self, exchange: ExchangeId) -> None:
+        """`exchange` waits no longer. Harmless for one that is on a connection, or none.
+
+        A connection that is being opened for it is opened all the same.
+        """
+        self._waiting.pop(exchange, None)
+        self._again.pop(exchange, None)
+        self._fresh.discard(exchange)
+        for conn, whose in self._dialling.items():
+            if whose == exchange:
+                self._dialling[conn] = None
+
+    def opened(self, conn: ConnectionId, now: float) -> None:
+        """A connection is there."""
+        exchange = self._dialling.pop(conn)
+        if exchange is None:
+            self._rest(conn, now, self._policy.idle_timeout)
+        else:
+            self._fresh.discard(exchange)
+            self._carry(conn, exchange, reused=False)
+
+    def streams(self, conn: ConnectionId) -> None:
+        """What comes on `conn` is an event stream."""
+        self._streams.add(conn)
+
+    def freed(self, conn: ConnectionId, now: float, keep: float | None) -> None:
+        """The exchange on `conn` is over; the server keeps it for `keep` seconds, None: unknown."""
+        del self._busy[conn]
+        self._streams.discard(conn)
+        self._used.add(conn)
+        timeout = self._policy.idle_timeout
+        self._rest(conn, now, timeout if keep is None else min(timeout, keep))
+
+    def ended(self, conn: ConnectionId, now: float) -> ExchangeId | None:
+        """A connection is gone, or was never there. Returns the exchange that was to be carried on it."""
+        exchange = self._dialling.pop(conn, None)
+        if exchange is None:
+            exchange = self._busy.pop(conn, None)
+        else:
+            self._fresh.discard(exchange)
+        self._idle.pop(conn, None)
+        self._streams.discard(conn)
+        self._used.discard(conn)
+        self._timers.clear(conn)
+        self._assign(now)
+        return exchange
+
+    def handle_timeout(self, now: float) -> None:
+        """Let every deadline that has passed take effect. Harmless at any time."""
+        for conn, reason in list(self._timers.expired(now)):
+            self._decisions.append(Drop(conn, reason, self.ended(conn, now)))
+
+    # inside --------------------------------------------------------------------------------------
+
+    @property
+    def _room(self) -> bool:
+        dialling = sum(exchange is not None for exchange in self._dialling.values())
+        streams = min(len(self._streams), self._policy.max_streams)
+        return dialling + len(self._busy) - streams < self._policy.max_requests
+
+    def _assign(self, now: float) -> None:
+        while self.waits and self._room:
+            queue = self._again or self._waiting
+            fresh = queue is self._again
+            exchange = next(iter(queue))
+            del queue[exchange]
+            if self._idle and not fresh:
+                conn, _ = self._idle.popitem()
+                self._carry(conn, exchange, reused=conn in self._used)
+                continue
+            if fresh:
+                self._fresh.add(exchange)
+            for conn, whose in self._dialling.items():
+                if whose is None:
+                    self._dialling[conn] = exchange
+                    break
+            else:
+                self._last_conn += 1
+                self._dialling[self._last_conn] = exchange
+                self._timers.set(self._last_conn, now + self._policy.connect_timeout, CONNECT)
+                self._decisions.append(Dial(self._last_conn))
+
+    def _carry(self, conn: ConnectionId, exchange: ExchangeId, *, reused: bool) -> None:
+        self._timers.clear(conn)
+        self._busy[conn] = exchange
+        self._decisions.append(Carry(conn, exchange, reused))
+
+    def _rest(self, conn: ConnectionId, now: float, keep: float) -> None:
+        """Nobody is on `conn`: give it to whoever waits, or keep it."""
+        self._idle[conn] = None
+        self._timers.set(conn, now + keep, IDLE)
+        self._assign(now)
+        if conn not in self._idle:
+            return
+        for dialled, exchange in self._dialling.items():
+            if exchange is not None and exchange not in self._fresh:
+                self._dialling[dialled] = None
+                del self._idle[conn]
+                self._carry(conn, exchange, reused=conn in self._used)
+                return
+        if len(self._idle) > self._policy.max_idle:
+            oldest = next(iter(self._idle))
+            self.ended(oldest, now)
+            self._decisions.append(Drop(oldest, SURPLUS))
