@@ -39,11 +39,12 @@ from .events import (
 from .limits import CLIENT_LIMITS, Limits, Timeouts
 from .revisions import Era
 from .session import legacy, modern
+from .session.asking import Asking
 from .session.calls import BatchReply, Call, IncomingRequest
-from .session.connection import ClientConnection
 from .session.era import Auto, Mode, TransportKind, Verdict
 from .session.gates import check_params, declared
 from .session.pagination import PageWalk
+from .session.rounds import QUESTIONS
 from .session.typing import to_wire
 from .states import CallInput, ClientState
 from .types.lifecycle import ClientCapabilities, Implementation
@@ -63,7 +64,7 @@ Timeout: TypeAlias = float | _Default | None
 """Seconds, None for no limit, or `DEFAULT` for the engine's own."""
 
 
-class ClientEngine(ClientConnection):
+class ClientEngine(Asking):
     """One client connection as a state machine.
 
     `info` is who this client says it is. `capabilities` is what it can be asked for. `mode` is
@@ -119,12 +120,15 @@ class ClientEngine(ClientConnection):
         progress: bool = False,
         meta: Mapping[str, JsonValue] | None = None,
         log_level: str | None = None,
+        auto_rounds: bool = True,
     ) -> Call:
         """Ask for any method, also one that only you and the server know. Returns its handle.
 
         `timeout` bounds the silence, `total_timeout` the whole call (seconds). `progress` asks the
         server to report progress. `meta` adds members to `_meta`. `log_level` asks for the logs of
-        this request (modern). The call ends in `ResultReady` or `RequestFailed`, once.
+        this request (modern). With ``auto_rounds=False``, a server that wants something first is sent
+        nothing but what `provide_input` is given, then. The call ends in `ResultReady` or `RequestFailed`,
+        once.
 
         Raises LocalProtocolError, with nothing sent, for a method or field that the revision
         spoken lacks, a capability the server did not declare, or a value that is no JSON.
@@ -141,6 +145,7 @@ class ClientEngine(ClientConnection):
                 wants_progress=progress,
                 meta=meta,
                 log_level=log_level,
+                auto_rounds=auto_rounds,
             )
         )
 
@@ -345,6 +350,10 @@ class ClientEngine(ClientConnection):
             raise LocalProtocolError(
                 f"{call.subject}: log_level per request exists only from 2026-07-28 on; use set_log_level"
             )
+        if call.again is not None and verdict.era is Era.LEGACY:
+            raise LocalProtocolError(
+                f"{call.subject}: input was required by a modern server, and the server is legacy now"
+            )
         needed = spec.asks_server(verdict.revision)
         if (
             self._check_capabilities
@@ -359,6 +368,8 @@ class ClientEngine(ClientConnection):
     # received: answers ---------------------------------------------------------------------------
 
     def _on_call_result(self, call: Call, result: dict[str, Any]) -> None:
+        if call.round is not None:
+            self._round_over(call)
         verdict = self._verdict
         if verdict is not None and verdict.era is Era.MODERN:
             kind, fault = modern.result_type(result)
@@ -366,6 +377,9 @@ class ClientEngine(ClientConnection):
                 fault, f"{call.subject}: the result has no resultType", call
             ):
                 kind = None
+            if kind == modern.INPUT_REQUIRED:
+                self._on_input_required(call, result)
+                return
             if kind not in self._result_types:
                 cause = RemoteProtocolError(
                     fault or PeerFault.UNKNOWN_RESULT_TYPE,
@@ -407,7 +421,8 @@ class ClientEngine(ClientConnection):
         if call.walk is not None and call.walk.restart_after(error):
             self._send_call(call)
             return
-        self._fail(call, error)
+        if not self._must_visit_pages(call, error):
+            self._fail(call, error)
 
     def _on_unanswerable(self, message: jsonrpc.ErrorResponse) -> None:
         handshake = self._handshake
@@ -461,7 +476,10 @@ class ClientEngine(ClientConnection):
             self._send_answer(request, self._error_message(message.id, error))
             self._ignore(PeerFault.UNEXPECTED_REQUEST, f"{message.method[:128]} was refused: not declared")
             return
-        self._emit(RequestReceived(request))
+        if message.method in QUESTIONS:
+            self._on_question(request)
+        else:
+            self._emit(RequestReceived(request))
 
     def _can_be_asked(self, spec: MethodSpec) -> bool:
         own = to_wire(self._own_capabilities, self._revision)

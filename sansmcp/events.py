@@ -10,7 +10,7 @@ frozen class would cost twice as much. Treat them as read-only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -23,6 +23,7 @@ from .session.typing import typed_result
 if TYPE_CHECKING:
     from .session.calls import Call, IncomingRequest
     from .session.era import Evidence, Verdict
+    from .session.rounds import IncomingQuestion, Round
     from .types.lifecycle import Implementation, ServerCapabilities
     from .wire.jsonrpc import RequestId
 
@@ -313,6 +314,38 @@ class EraDecided(Event):
 
 
 @attrs.define(eq=False)
+class InputRequired(Event):
+    """The server wants to know something before it goes on. Answer with ``provide_input``.
+
+    In both eras, whether it asked by a request of its own or by its answer to a call.
+    """
+
+    call: Call | None
+    """The call that it is for; None where a legacy server does not say. It stays open meanwhile."""
+    requests: Mapping[str, IncomingQuestion]
+    """What is asked for, by the keys to answer under. Empty only for a call with ``auto_rounds=False``."""
+    round: Round
+    """The handle to answer by."""
+
+
+@attrs.define(eq=False)
+class InputWithdrawn(Event):
+    """Nobody waits any more for what an `InputRequired` asked for: take the question off the screen."""
+
+    round: Round
+    reason: str
+    """One line for people."""
+
+
+@attrs.define(eq=False)
+class ElicitationCompleted(Event):
+    """What the user had to do on a page that a server sent them to is done (2025-11-25)."""
+
+    elicitation_id: str
+    """That of the question's params."""
+
+
+@attrs.define(eq=False)
 class LogReceived(Event):
     """The server logged something."""
 
@@ -392,9 +425,12 @@ __all__ = [
     "CloseConnection",
     "DeliveryFailed",
     "DeviationTolerated",
+    "ElicitationCompleted",
     "EraDecided",
     "Event",
     "Harmless",
+    "InputRequired",
+    "InputWithdrawn",
     "LimitHit",
     "ListChanged",
     "ListKind",

@@ -73,6 +73,14 @@ class Limits:
     max_pages: int = 64
     """Pages one list-all verb reads. Past it: PaginationError with what was read."""
 
+    max_rounds: int = 10
+    """How many times a client makes one request again because the server wants something first: the
+    request and ten retries. Past it: `RoundsExceeded` with what was asked for last."""
+
+    max_questions: int = 64
+    """Questions of a server that may be open at once. Past it: a legacy server's is answered with an
+    error, and a call whose server asks that many at once fails."""
+
     max_mirrored_tools: int = 4096
     """Tools of a server whose arguments a client mirrors in headers. Past it: the others are called
     without these headers, which their server may refuse."""
@@ -109,6 +117,13 @@ class Timeouts:
 
     total: float | None = None
     """For each call as a whole; progress never extends it. Must be set when `request` is None."""
+
+    round: float | None = 600.0
+    """For each round: from a server's question until it has answered the call that was made again with
+    the answers (legacy: until the question is answered). While it is open, `request` stands still."""
+
+    rounds: float | None = None
+    """For all rounds of a call, from the first question on. Further questions never extend it."""
 
     ping: float = 10.0
     """For the answer to a ping (legacy)."""

@@ -79,6 +79,8 @@ class CallState(Symbol):
     QUEUED = auto()
     """Waiting for the era to be decided or for the connection to come back."""
     SENT = auto()
+    ASKING = auto()
+    """The server wants something first. Nothing of the call is on its way."""
     SUCCEEDED = auto()
     FAILED = auto()
     CANCELLED = auto()
@@ -89,6 +91,8 @@ class CallInput(Symbol):
     QUEUE = auto()
     SEND = auto()
     """A request left; also each further round or page of the same call."""
+    ASK = auto()
+    """The server answered that it wants something first, or such a call is taken up again."""
     SUCCEED = auto()
     FAIL = auto()
     CANCEL = auto()
@@ -102,6 +106,7 @@ CALL: Final = Table(
         CallState.NEW: {
             CallInput.QUEUE: CallState.QUEUED,
             CallInput.SEND: CallState.SENT,
+            CallInput.ASK: CallState.ASKING,
         },
         CallState.QUEUED: {
             CallInput.SEND: CallState.SENT,
@@ -112,7 +117,15 @@ CALL: Final = Table(
         CallState.SENT: {
             CallInput.QUEUE: CallState.QUEUED,
             CallInput.SEND: CallState.SENT,
+            CallInput.ASK: CallState.ASKING,
             CallInput.SUCCEED: CallState.SUCCEEDED,
+            CallInput.FAIL: CallState.FAILED,
+            CallInput.CANCEL: CallState.CANCELLED,
+            CallInput.TIME_OUT: CallState.TIMED_OUT,
+        },
+        CallState.ASKING: {
+            CallInput.QUEUE: CallState.QUEUED,
+            CallInput.SEND: CallState.SENT,
             CallInput.FAIL: CallState.FAILED,
             CallInput.CANCEL: CallState.CANCELLED,
             CallInput.TIME_OUT: CallState.TIMED_OUT,
@@ -121,6 +134,49 @@ CALL: Final = Table(
         CallState.FAILED: {},
         CallState.CANCELLED: {},
         CallState.TIMED_OUT: {},
+    },
+)
+
+
+# A round: what a server wants to know before it goes on -------------------------------------------
+
+
+class RoundState(Symbol):
+    OPEN = auto()
+    """Something is asked for, and not all of it is answered."""
+    WAITING = auto()
+    """Nothing is asked for: the call goes again after a while."""
+    ANSWERED = auto()
+    """Everything was answered, or the while is over."""
+    REFUSED = auto()
+    WITHDRAWN = auto()
+    """Nobody waits for answers any more."""
+
+
+class RoundInput(Symbol):
+    WAIT = auto()
+    ANSWER = auto()
+    REFUSE = auto()
+    WITHDRAW = auto()
+
+
+ROUND: Final = Table(
+    "round",
+    RoundState.OPEN,
+    {
+        RoundState.OPEN: {
+            RoundInput.WAIT: RoundState.WAITING,
+            RoundInput.ANSWER: RoundState.ANSWERED,
+            RoundInput.REFUSE: RoundState.REFUSED,
+            RoundInput.WITHDRAW: RoundState.WITHDRAWN,
+        },
+        RoundState.WAITING: {
+            RoundInput.ANSWER: RoundState.ANSWERED,
+            RoundInput.WITHDRAW: RoundState.WITHDRAWN,
+        },
+        RoundState.ANSWERED: {},
+        RoundState.REFUSED: {},
+        RoundState.WITHDRAWN: {},
     },
 )
 
@@ -522,5 +578,58 @@ OLD_SSE: Final = Table(
 )
 
 
-TABLES: Final = (CLIENT, SERVER, CALL, REQUEST, PROCESS, EXCHANGE, CLIENT_EXCHANGE, STREAM, OLD_SSE)
+# A client's subscription: over however many listen requests it takes -----------------------------
+
+
+class SubscriptionState(Symbol):
+    ASKED = auto()
+    """Not acknowledged: nothing is told on it yet."""
+    OPEN = auto()
+    PAUSED = auto()
+    """It was lost, and will be asked for again after a while."""
+    CLOSED = auto()
+
+
+class SubscriptionInput(Symbol):
+    ACKNOWLEDGE = auto()
+    LOSE = auto()
+    RETRY = auto()
+    CLOSE = auto()
+
+
+SUBSCRIPTION: Final = Table(
+    "subscription",
+    SubscriptionState.ASKED,
+    {
+        SubscriptionState.ASKED: {
+            SubscriptionInput.ACKNOWLEDGE: SubscriptionState.OPEN,
+            SubscriptionInput.LOSE: SubscriptionState.PAUSED,
+            SubscriptionInput.CLOSE: SubscriptionState.CLOSED,
+        },
+        SubscriptionState.OPEN: {
+            SubscriptionInput.LOSE: SubscriptionState.PAUSED,
+            SubscriptionInput.CLOSE: SubscriptionState.CLOSED,
+        },
+        SubscriptionState.PAUSED: {
+            SubscriptionInput.RETRY: SubscriptionState.ASKED,
+            SubscriptionInput.CLOSE: SubscriptionState.CLOSED,
+        },
+        SubscriptionState.CLOSED: {},
+    },
+)
+
+
+TABLES: Final = (
+    CLIENT,
+    SERVER,
+    CALL,
+    ROUND,
+    SUBSCRIPTION,
+    REQUEST,
+    PROCESS,
+    EXCHANGE,
+    CLIENT_EXCHANGE,
+    STREAM,
+    OLD_SSE,
+)
 """Every table, in the order the docs show them."""

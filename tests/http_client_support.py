@@ -24,6 +24,12 @@ JSON = "application/json"
 SSE = "text/event-stream"
 MODERN = "2026-07-28"
 LEGACY = "2025-11-25"
+SAMPLE = {
+    "jsonrpc": "2.0",
+    "method": "sampling/createMessage",
+    "params": {"messages": [], "maxTokens": 5},
+}
+SAMPLED = {"role": "assistant", "content": {"type": "text", "text": "hm"}, "model": "none"}
 SESSION = "s3ssion-0f-t3sts"
 TEXT: dict[str, Any] = {"content": [{"type": "text", "text": "hi"}]}
 DONE: dict[str, Any] = {"resultType": "complete", **TEXT}

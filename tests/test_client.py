@@ -9,6 +9,7 @@ import pytest
 from sansmcp import (
     ClientCapabilities,
     DeviationTolerated,
+    InputRequired,
     InvalidResponse,
     LimitHit,
     Limits,
@@ -26,7 +27,7 @@ from sansmcp import (
     ResourceUpdated,
     ResultReady,
 )
-from sansmcp.types import RootsCapability
+from sansmcp.types import ClientTasksCapability, RootsCapability
 
 from .support import ALL, LEGACY, TEXT, VERSION_KEY, call_tool, client, connected, result
 
@@ -347,25 +348,36 @@ def test_a_legacy_server_gets_an_answer_to_whatever_it_asks(version: str) -> Non
 
 
 @pytest.mark.req("H1")
-def test_a_declared_request_reaches_the_application_and_is_answered_once() -> None:
+def test_a_declared_question_reaches_the_application_and_is_answered_once() -> None:
     driver = connected("2025-11-25", capabilities=ClientCapabilities(roots=RootsCapability()))
     driver.receive({"jsonrpc": "2.0", "id": 5, "method": "roots/list"})
-    request = driver.one(RequestReceived).request
-    assert driver.engine.respond(request, {"roots": []}, now=0.0)
+    asked = driver.one(InputRequired).round
+    assert driver.engine.provide_input(asked, {"5": {"roots": []}}, now=0.0)
     driver.drain()
     assert driver.last == {"jsonrpc": "2.0", "id": 5, "result": {"roots": []}}
     with pytest.raises(LocalProtocolError):
-        driver.engine.respond(request, {"roots": []}, now=0.0)
+        driver.engine.provide_input(asked, {"5": {"roots": []}}, now=0.0)
+
+
+def test_a_request_that_is_no_question_reaches_the_application_as_it_is() -> None:
+    driver = connected("2025-11-25", capabilities=ClientCapabilities(tasks=ClientTasksCapability(list={})))
+    driver.receive({"jsonrpc": "2.0", "id": 5, "method": "tasks/list"})
+    request = driver.one(RequestReceived).request
+    assert driver.engine.respond(request, {"tasks": []}, now=0.0)
+    driver.drain()
+    assert driver.last == {"jsonrpc": "2.0", "id": 5, "result": {"tasks": []}}
+    with pytest.raises(LocalProtocolError):
+        driver.engine.respond(request, {"tasks": []}, now=0.0)
 
 
 def test_a_cancelled_request_of_the_server_is_not_answered() -> None:
-    driver = connected("2025-11-25", capabilities=ClientCapabilities(roots=RootsCapability()))
+    driver = connected("2025-11-25", capabilities=ClientCapabilities(tasks=ClientTasksCapability(list={})))
     driver.receive(
-        {"jsonrpc": "2.0", "id": 0, "method": "roots/list"},
+        {"jsonrpc": "2.0", "id": 0, "method": "tasks/list"},
         {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 0}},
     )
     request = driver.one(RequestCancelled).request
-    assert not driver.engine.respond(request, {"roots": []}, now=0.0)
+    assert not driver.engine.respond(request, {"tasks": []}, now=0.0)
     driver.drain()
     assert not driver.sent
 

@@ -11,6 +11,7 @@ from sansmcp import (
     ConnectTimeout,
     DeviationTolerated,
     EraDecided,
+    InputRequired,
     Legacy,
     LimitHit,
     Limits,
@@ -18,7 +19,6 @@ from sansmcp import (
     McpError,
     PeerFault,
     RequestFailed,
-    RequestReceived,
     ResultReady,
     SessionEnded,
     SessionStarted,
@@ -35,6 +35,8 @@ from .http_client_support import (
     JSON,
     LEGACY,
     MODERN,
+    SAMPLE,
+    SAMPLED,
     SESSION,
     SSE,
     Asked,
@@ -253,13 +255,14 @@ def test_a_refused_notification_is_told_with_its_error() -> None:
 @pytest.mark.parametrize("where", ["post", "get"])
 def test_a_request_of_the_server_is_answered_with_a_post_of_its_own(where: str) -> None:
     link, get = listening(capabilities=SAMPLING)
-    link.call()
-    asking = {"jsonrpc": "2.0", "id": "q1", "method": "sampling/createMessage", "params": {}}
+    call = link.call()
+    asking = {**SAMPLE, "id": "q1"}
     link.stream(link.last if where == "post" else get, asking, end=False)
-    request = link.one(RequestReceived).request
-    link.engine.respond(request, {"role": "assistant"}, now=0.0)
+    asked = link.one(InputRequired)
+    assert asked.call is (call if where == "post" else None)
+    link.engine.provide_input(asked.round, {"q1": SAMPLED}, now=0.0)
     link.drain()
-    assert link.last.message == {"jsonrpc": "2.0", "id": "q1", "result": {"role": "assistant"}}
+    assert link.last.message == {"jsonrpc": "2.0", "id": "q1", "result": SAMPLED}
     assert link.last.headers["mcp-session-id"] == SESSION
     link.answer(link.last, 202)
     assert not link.of(DeliveryFailed)

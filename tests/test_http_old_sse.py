@@ -12,6 +12,7 @@ from sansmcp import (
     DeviationTolerated,
     EraDecided,
     Harmless,
+    InputRequired,
     Legacy,
     LimitHit,
     Limits,
@@ -23,7 +24,6 @@ from sansmcp import (
     PeerGone,
     Pin,
     RequestFailed,
-    RequestReceived,
     ResultReady,
     Revision,
     SessionEnded,
@@ -36,7 +36,7 @@ from sansmcp.states import OldSseState
 from sansmcp.types.convert import structure
 from sansmcp.types.lifecycle import ClientCapabilities
 
-from .http_client_support import CUTS, JSON, SSE, TEXT, Asked, Link, event, note, response
+from .http_client_support import CUTS, JSON, SAMPLE, SAMPLED, SSE, TEXT, Asked, Link, event, note, response
 from .support import initialize_result
 
 OLD = "2024-11-05"
@@ -295,9 +295,8 @@ def test_messages_go_to_the_endpoint_and_answers_come_on_the_stream(cut: Any) ->
     assert link.of(ResultReady)[1].call is first
     link.data(stream, event(note("notifications/tools/list_changed")))
     link.one(ListChanged)
-    asking = {"jsonrpc": "2.0", "id": "q", "method": "sampling/createMessage", "params": {}}
-    link.data(stream, event(asking))
-    link.engine.respond(link.one(RequestReceived).request, {"role": "assistant"}, now=0.0)
+    link.data(stream, event({**SAMPLE, "id": "q"}))
+    link.engine.provide_input(link.one(InputRequired).round, {"q": SAMPLED}, now=0.0)
     link.drain()
     assert link.last.request.target == "/messages?sessionId=s3cret-s3ssion"
     assert link.last.message["id"] == "q"

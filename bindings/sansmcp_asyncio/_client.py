@@ -12,6 +12,8 @@ from sansmcp.errors import ConnectionEnded, LocalProtocolError, SansmcpError
 from sansmcp.events import (
     EraDecided,
     Event,
+    InputRequired,
+    InputWithdrawn,
     LimitHit,
     ProgressReported,
     RequestFailed,
@@ -24,6 +26,7 @@ from sansmcp.session.era import Evidence, Verdict
 from sansmcp.types.lifecycle import Implementation, ServerCapabilities
 
 from ._pump import OnEvent, Pump, Transport
+from ._questions import Callbacks
 from ._verbs import Verbs
 
 
@@ -78,12 +81,14 @@ class Client(Verbs):
         pump: Callable[[Callable[[Event], None]], Pump],
         *,
         on_event: OnEvent | None,
+        callbacks: Callbacks,
     ) -> None:
         self._engine = engine
         self._pump = pump(self._deliver)
         self._pump.on_failure = self._on_failure
         self._loop = self._pump.loop
         self._on_event = on_event
+        self._callbacks = callbacks
         self._waiting: dict[Call, asyncio.Future[ResultReady | RequestFailed]] = {}
         self._progress: dict[Call, Callable[[ProgressReported], object]] = {}
         self._ready: asyncio.Future[None] = self._loop.create_future()
@@ -198,13 +203,18 @@ class Client(Verbs):
     # start and end -------------------------------------------------------------------------------
 
     async def open(self, start: Callable[..., object], *arguments: Any) -> None:
-        """Connect; `connect` has done it. Raises why that did not succeed, with nothing left behind."""
+        """Connect; `connect` has done it. Raises why that did not succeed, with nothing left behind.
+
+        The notes of what is raised (``__notes__``) tell what was tried, as `evidence` does.
+        """
         self._guard = self._close_with_loop()
         await anext(self._guard)
         self._pump.input(start, *arguments)
         try:
             await self._ready
-        except BaseException:
+        except BaseException as error:
+            for entry in self.evidence:
+                error.add_note(f"{entry.step}: {entry.outcome}")
             await self.aclose()
             raise
 
@@ -246,6 +256,7 @@ class Client(Verbs):
         end = ConnectionEnded(f"the connection was given up: {error!r}")
         end.__cause__ = error
         self._error = end
+        self._callbacks.stop()
         if not self._ready.done():
             self._ready.set_exception(error)
         for call, future in self._waiting.items():
@@ -267,7 +278,10 @@ class Client(Verbs):
             if callback is not None:
                 self._pump.tell(callback, event)
             return
-        if isinstance(event, EraDecided):
+        if isinstance(event, (InputRequired, InputWithdrawn)):
+            if self._callbacks.take(event, self._engine, self._pump):
+                return
+        elif isinstance(event, EraDecided):
             if not self._ready.done():
                 self._ready.set_result(None)
         elif isinstance(event, SessionEnded):

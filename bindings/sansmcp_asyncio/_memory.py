@@ -34,9 +34,14 @@ def connect_memory(
     """
 
     async def open_on(loop: asyncio.AbstractEventLoop) -> Client:
-        now, engine = client_engine(loop, info, options)
+        now, engine, callbacks = client_engine(loop, info, options)
         core = LineClient(engine, now=now)
-        client = Client(engine, lambda deliver: Pump(core, loop, deliver, on_wire=on_wire), on_event=on_event)
+        client = Client(
+            engine,
+            lambda deliver: Pump(core, loop, deliver, on_wire=on_wire),
+            on_event=on_event,
+            callbacks=callbacks,
+        )
         serving = Serving(
             app,
             loop,

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from sansmcp.client import DEFAULT, ClientEngine, Timeout
 from sansmcp.errors import McpError
 from sansmcp.events import ProgressReported
 from sansmcp.session.calls import Call, IncomingRequest
+from sansmcp.session.rounds import Answer, Round
 from sansmcp.wire.jsoncodec import JsonValue
 
 if TYPE_CHECKING:
@@ -42,6 +44,9 @@ class Options(TypedDict, total=False):
     """Members to add to the request's `_meta`, such as a trace context."""
     log_level: str
     """Ask for the logs of this request, from this level on (from 2026-07-28 on)."""
+    auto_rounds: bool
+    """Whether the call goes on by itself once what its server asks is answered. **True** unless given;
+    with False only `provide_input` makes it go on, and callbacks are not called."""
 
 
 class ListOptions(Options, total=False):
@@ -199,6 +204,20 @@ class Verbs(ABC):
     async def notify(self, method: str, params: Mapping[str, JsonValue] | None = None) -> None:
         """Send a notification."""
         await self._do(self._engine.notify, method, params)
+
+    async def provide_input(
+        self, where: Round | Call, answers: Mapping[str, Answer], *, apply_defaults: bool = False
+    ) -> bool:
+        """Answer what an `InputRequired` event asks; see `ClientEngine.provide_input`.
+
+        For clients without callbacks for it. False when nobody waits for the answers any more.
+        """
+        verb = partial(self._engine.provide_input, apply_defaults=apply_defaults)
+        return bool(await self._do(verb, where, answers))
+
+    async def refuse_input(self, where: Round | Call, error: McpError) -> bool:
+        """Refuse what an `InputRequired` event asks. False when nobody waits for answers any more."""
+        return bool(await self._do(self._engine.refuse_input, where, error))
 
     async def respond(self, request: IncomingRequest, result: Any) -> bool:
         """Answer what a `RequestReceived` event asks. False when the server no longer wants it."""

@@ -9,7 +9,8 @@ Specification: 2026-07-28, basic/patterns/cancellation and basic/patterns/progre
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
-from typing import Any
+from math import inf
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -20,6 +21,9 @@ from ..revisions import Era, Revision
 from ..states import CALL, REQUEST, CallInput, CallState, Machine, RequestInput, RequestState
 from ..wire.jsonrpc import RequestId
 from .pagination import PageWalk
+
+if TYPE_CHECKING:
+    from .rounds import Round
 
 CallMachine = Machine[CallState, CallInput]
 RequestMachine = Machine[RequestState, RequestInput]
@@ -50,6 +54,21 @@ class Call:
     cancellable: bool = True
     walk: PageWalk | None = None
     """Set when the call reads a list to its end."""
+    auto_rounds: bool = True
+    """Whether the engine makes the request again as soon as nothing is missing."""
+    rounds: int = 0
+    """How many times it was made again because the server wanted something first."""
+    round: Round | None = None
+    """What the server wanted last, until it has answered to that."""
+    rounds_end_at: float | None = None
+    waits: int = 0
+    """How many of its last rounds asked for nothing."""
+    again: Mapping[str, Any] | None = attrs.field(default=None, repr=False)
+    """What its params carry besides, after such a round."""
+    asked: int = 0
+    """Questions of a legacy server that are open and belong to it."""
+    answered_at: float = -inf
+    """When the last of them was settled."""
     related: IncomingRequest | None = None
     """Server: the received request for whose sake it is made, and on whose stream it belongs."""
     request_id: RequestId | None = None
@@ -153,6 +172,8 @@ class CallTable:
         self._deadlines: Deadlines[int] = Deadlines()
         self._last_number = 0
         self._last_id = 0
+        self._asked = 0
+        self._answered_at = -inf
 
     def __len__(self) -> int:
         return len(self._calls)
@@ -209,13 +230,41 @@ class CallTable:
         self._by_id[request_id] = call
         if token is not None:
             call.progress_token = token
+            call.last_progress = None  # each token counts on its own
             self._by_token[token] = call
         if call.total_timeout is not None and call.total_at is None:
             call.total_at = now + call.total_timeout
         self._arm(call, now)
 
+    def asking(self, call: Call, now: float) -> None:
+        """The server wants something before it goes on: nothing of `call` is on its way."""
+        self._register(call)
+        self._forget_wire(call)
+        call.machine.fire(CallInput.ASK)
+        if call.total_timeout is not None and call.total_at is None:
+            call.total_at = now + call.total_timeout
+        self._deadlines.clear(call.number)
+        if call.total_at is not None:
+            self._deadlines.set(call.number, call.total_at, "total_timeout")
+
+    def asked(self, call: Call | None) -> None:
+        """The server asks something for `call`, or for any: its silence is ours meanwhile."""
+        if call is None:
+            self._asked += 1
+        else:
+            call.asked += 1
+
+    def answered(self, call: Call | None, now: float) -> None:
+        """The question is settled: from now on the server is silent by itself."""
+        if call is None:
+            self._asked -= 1
+            self._answered_at = now
+        else:
+            call.asked -= 1
+            call.answered_at = now
+
     def requeue(self, call: Call) -> None:
-        """Take a sent call back: its answer will not come, but it will be sent again."""
+        """Take a call back: its answer will not come, but it will be sent again."""
         self._forget_wire(call)
         self._deadlines.clear(call.number)
         call.machine.fire(CallInput.QUEUE)
@@ -248,7 +297,20 @@ class CallTable:
     def expired(self, now: float) -> Iterator[tuple[Call, str]]:
         """Each call whose deadline passed, with the deadline's name."""
         for number, reason in self._deadlines.expired(now):
-            yield self._calls[number], reason
+            call = self._calls[number]
+            if reason != "timeout" or not self._was_asked(call, now):
+                yield call, reason
+
+    def _was_asked(self, call: Call, now: float) -> bool:
+        """Whether the server was silent because it waits, or waited, for us. Then it has new time."""
+        idle = call.idle_timeout
+        if call.internal or idle is None or idle <= 0:
+            return False
+        since = now if self._asked or call.asked else max(self._answered_at, call.answered_at)
+        if since + idle <= now:
+            return False
+        self._arm(call, since)
+        return True
 
     def _register(self, call: Call) -> None:
         if call.number > self._last_number:

@@ -42,6 +42,7 @@ from ..wire import jsonrpc
 from ..wire.jsoncodec import JsonCodec, JsonError, JsonValue, default_codec
 from ..wire.jsonrpc import RequestId
 from .calls import BatchReply, Call, CallTable, IncomingRequest
+from .modern import retry_params
 
 _TIMEOUT_TEXT: Final = {
     "timeout": "no answer for {seconds:g} s",
@@ -235,6 +236,8 @@ class Endpoint(ABC):
         request_id = self._calls.next_id()
         token = request_id if call.wants_progress else None
         params = call.params if call.walk is None else call.walk.params(call.params)
+        if call.again is not None:
+            params = retry_params(params, call.again)
         message = jsonrpc.request(request_id, call.method, self._stamp(call, params, token))
         data = self._encode(message)
         self._calls.sent(call, request_id, token, self._now)
@@ -445,10 +448,13 @@ class Endpoint(ABC):
     def _cancel_request(self, request: IncomingRequest, reason: str | None) -> None:
         request.machine.fire(RequestInput.CANCEL)
         self._requests.pop(self._key(request.id, request.origin), None)
-        self._emit(RequestCancelled(request, reason))
+        self._tell_request_cancelled(request, reason)
         if request.batch is not None:
             request.batch.owed -= 1
             self._flush_batch(request.batch)
+
+    def _tell_request_cancelled(self, request: IncomingRequest, reason: str | None) -> None:
+        self._emit(RequestCancelled(request, reason))
 
     def _accept(self, request: IncomingRequest, batch: BatchReply | None) -> None:
         """Enter a request into the table of those that are owed an answer."""

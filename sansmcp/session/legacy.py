@@ -102,6 +102,23 @@ def _refuse_modern(meta: Mapping[str, Any]) -> None:
         raise LocalProtocolError(f"_meta key {key} exists only from 2026-07-28 on")
 
 
+def read_pages_to_visit(data: object) -> dict[str, dict[str, Any]] | None:
+    """The params of the elicitations that a -32042 error asks for, by their ids; None: none usable.
+
+    Specification: 2025-11-25, client/elicitation (URL elicitation required).
+    """
+    listed = data.get("elicitations") if isinstance(data, Mapping) else None
+    if not isinstance(listed, list) or not listed:
+        return None
+    pages: dict[str, dict[str, Any]] = {}
+    for item in listed:
+        name = item.get("elicitationId") if isinstance(item, dict) else None
+        if not isinstance(name, str) or item.get("mode") != "url" or name in pages:
+            return None
+        pages[name] = item
+    return pages
+
+
 # server ------------------------------------------------------------------------------------------
 
 

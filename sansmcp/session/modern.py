@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import attrs
 
-from ..errors import ErrorCode, LocalProtocolError, McpError, PeerFault
+from ..errors import ErrorCode, LocalProtocolError, McpError, PeerFault, RemoteProtocolError
 from ..revisions import Revision
 from ..wire.jsonrpc import RequestId
 
@@ -125,6 +125,60 @@ def result_type(raw: Mapping[str, Any]) -> tuple[str | None, PeerFault | None]:
     if not isinstance(kind, str):
         return None, PeerFault.UNKNOWN_RESULT_TYPE
     return kind, None
+
+
+# client: input that is required ------------------------------------------------------------------
+
+_RETRY_MEMBERS: Final = ("inputResponses", "requestState")
+
+
+def read_input_required(raw: Mapping[str, Any]) -> tuple[dict[str, Any], str | None]:
+    """What an InputRequiredResult asks for, by key, and the state to send back.
+
+    A member that is null or asks for nothing is as good as absent. Raises RemoteProtocolError when
+    nothing is left, or for a member of another type.
+
+    Specification: 2026-07-28, basic/patterns/mrtr.
+    """
+    asked, state = raw.get("inputRequests"), raw.get("requestState")
+    if asked is not None and not isinstance(asked, dict):
+        problem = "inputRequests is no object"
+    elif state is not None and not isinstance(state, str):
+        problem = "requestState is no string"
+    elif not asked and state is None:
+        problem = "it has neither inputRequests nor requestState"
+    else:
+        return asked or {}, state
+    raise RemoteProtocolError(PeerFault.INVALID_INPUT_REQUIRED, f"input is required, but {problem}")
+
+
+def read_input_request(item: object) -> tuple[str, object]:
+    """Method and params of one thing that is asked for.
+
+    Raises RemoteProtocolError when it has no method.
+    """
+    method = item.get("method") if isinstance(item, dict) else None
+    if not isinstance(item, dict) or not isinstance(method, str):
+        raise RemoteProtocolError(
+            PeerFault.INVALID_INPUT_REQUIRED, "input is required, but a member of inputRequests has no method"
+        )
+    return method, item.get("params")
+
+
+def retry_params(params: Mapping[str, Any], again: Mapping[str, Any]) -> dict[str, Any]:
+    """`params` with the answers and the state of the last round, and of no other one."""
+    kept = {name: value for name, value in params.items() if name not in _RETRY_MEMBERS}
+    return {**kept, **again}
+
+
+def retry_members(answers: Mapping[str, Any], state: str | None) -> dict[str, Any]:
+    """What a request carries when it is made again: what there is of answers and state."""
+    again: dict[str, Any] = {}
+    if answers:
+        again["inputResponses"] = dict(answers)
+    if state is not None:
+        again["requestState"] = state
+    return again
 
 
 # server: reading a request's _meta ---------------------------------------------------------------

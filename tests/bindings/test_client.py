@@ -354,7 +354,7 @@ def test_events_nobody_takes_are_bounded_and_the_loss_is_told() -> None:
 
 
 def test_a_server_that_asks_gets_its_answer() -> None:
-    from sansmcp import ClientCapabilities, RequestReceived
+    from sansmcp import ClientCapabilities, InputRequired
     from sansmcp.types.lifecycle import RootsCapability
 
     async def main() -> None:
@@ -363,14 +363,15 @@ def test_a_server_that_asks_gets_its_answer() -> None:
             for refuse in (False, True):
                 call = asyncio.create_task(client.call_tool("x"))
                 async for event in client.events():
-                    if isinstance(event, RequestReceived):
+                    if isinstance(event, InputRequired):
                         break
                 else:
                     raise AssertionError("it did not ask")
+                (key,) = event.requests
                 if refuse:
-                    assert await client.respond_error(event.request, McpError(-1, "not now"))
+                    assert await client.refuse_input(event.round, McpError(-1, "not now"))
                 else:
-                    assert await client.respond(event.request, {"roots": []})
+                    assert await client.provide_input(event.round, {key: {"roots": []}})
                 answer = json.loads(text_of(await call))
                 assert answer == ({"code": -1, "message": "not now"} if refuse else {"roots": []})
 

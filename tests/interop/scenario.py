@@ -15,6 +15,7 @@ from sansmcp import (
     ClientEngine,
     Context,
     IncomingRequest,
+    InputRequired,
     ListKind,
     McpError,
     RequestFailed,
@@ -112,14 +113,16 @@ class Pair:
                 other.receive_message(event.data, now=self.now)
             case RequestReceived() if role == "server":
                 self._serve(event.request)
-            case RequestReceived():
+            case InputRequired():
                 answers = {
                     "roots/list": rich.ROOTS,
                     "sampling/createMessage": rich.SAMPLED,
-                    "elicitation/create": rich.answered(event.request.revision),
+                    "elicitation/create": rich.answered(event.round.revision),
                 }
-                if event.request.params.get("systemPrompt") != "no answer":
-                    self.client.respond(event.request, answers[event.request.method], now=self.now)
+                asked = event.requests
+                if not any(q.raw.get("systemPrompt") == "no answer" for q in asked.values()):
+                    given = {key: answers[question.method] for key, question in asked.items()}
+                    self.client.provide_input(event.round, given, now=self.now)
             case ResultReady() | RequestFailed():
                 self.ends[event.call] = event
             case _:

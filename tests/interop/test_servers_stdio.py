@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from sansmcp import (
+    InputRequired,
     ListChanged,
     LocalProtocolError,
     LogReceived,
     McpError,
     ProgressReported,
-    RequestReceived,
 )
 from sansmcp.revisions import Era
 from sansmcp.types import (
@@ -224,9 +224,10 @@ async def test_server_asks_and_client_answers(tmp_path: Path) -> None:
 
     async def answer(client: Client) -> None:
         async for event in client.events():
-            if isinstance(event, RequestReceived):
-                asked.append(event.request.method)
-                assert await client.respond(event.request, answers[event.request.method])
+            if isinstance(event, InputRequired):
+                for key, question in event.requests.items():
+                    asked.append(question.method)
+                    assert await client.provide_input(event.round, {key: answers[question.method]})
 
     async with connected(
         "everything",
