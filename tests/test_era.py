@@ -181,11 +181,25 @@ def test_no_version_in_common_is_a_typed_error(versions: list[str]) -> None:
 
 
 @pytest.mark.req("A6", "B7")
-def test_a_version_error_is_retried_with_a_version_of_its_list_but_none_twice() -> None:
+def test_a_version_error_is_retried_with_a_version_of_its_list() -> None:
     driver = connecting()
-    driver.reply(error=(-32022, {"supported": [MODERN], "requested": MODERN}))
-    assert driver.methods() == ["server/discover"], "the only modern version was refused"
-    assert isinstance(ended(driver), NoCommonVersion)
+    driver.reply(error=(-32022, {"supported": [MODERN, LEGACY], "requested": MODERN}))
+    assert driver.methods() == ["server/discover", "initialize"], "the refused version is the last choice"
+
+
+@pytest.mark.req("A6", "B7")
+@pytest.mark.parametrize("comes_round", [True, False])
+def test_a_version_that_is_refused_and_listed_is_tried_once_more(comes_round: bool) -> None:
+    driver = connecting()
+    refusal = (-32022, {"supported": [MODERN], "requested": MODERN})
+    driver.reply(error=refusal)
+    if comes_round:
+        driver.reply(DISCOVER)
+        assert decided(driver) == ("modern", MODERN)
+    else:
+        driver.reply(error=refusal)
+        assert isinstance(ended(driver), NoCommonVersion)
+    assert driver.methods() == ["server/discover"] * 2
 
 
 @pytest.mark.req("A6")

@@ -124,10 +124,12 @@ def test_a_version_refused_with_400_is_chosen_anew() -> None:
 
 
 @pytest.mark.req("A6")
-def test_a_refused_version_that_is_offered_nevertheless_is_no_common_one() -> None:
+def test_a_version_that_is_refused_and_offered_twice_is_no_common_one() -> None:
     link = Link().start()
-    link.reply(error=(-32022, {"supported": [MODERN], "requested": MODERN}), status=400)
+    for _ in range(2):
+        link.reply(error=(-32022, {"supported": [MODERN], "requested": MODERN}), status=400)
     assert isinstance(ended(link), NoCommonVersion)
+    assert link.rpcs() == ["server/discover"] * 2
 
 
 @pytest.mark.req("A7", "T1")

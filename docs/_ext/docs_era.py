@@ -49,9 +49,14 @@ PROBE_CASES: Final[tuple[tuple[str, era.ProbeOutcome, dict[str, Any]], ...]] = (
         {},
     ),
     (
-        "the same once more: that version was refused",
+        "the same: that version was refused",
         _error(-32022, _supports("2026-07-28")),
         {"tried": frozenset({"2026-07-28"})},
+    ),
+    (
+        "the same once more",
+        _error(-32022, _supports("2026-07-28")),
+        {"tried": frozenset({"2026-07-28"}), "insisted": True},
     ),
     ("error -32022, which names legacy versions", _error(-32022, _supports("2025-11-25", "2025-06-18")), {}),
     ("error -32022, which names nothing of ours", _error(-32022, _supports("2031-01-01")), {}),

@@ -165,7 +165,9 @@ class ProbeContext:
     offered: tuple[Revision, ...] = ALL_REVISIONS
     """Versions the application allows, oldest first."""
     tried: frozenset[str] = frozenset()
-    """Versions that were already refused with -32022: none is tried twice."""
+    """Versions that were already refused with -32022."""
+    insisted: bool = False
+    """Whether one of them was tried a second time, because the server lists it: that is done once."""
     transport: TransportKind = TransportKind.STREAM
     restarted: bool = False
     """Whether the peer was started anew already."""
@@ -211,7 +213,11 @@ def _on_error(outcome: ProbeOutcome, context: ProbeContext) -> NextStep:
         versions = supported_versions(outcome.data)
         if versions is not None:
             told = f"error {code}: the server supports {', '.join(versions)}"
-            return _choose(context, versions, Step.PROBE_AGAIN, told)
+            step = _choose(context, versions, Step.PROBE_AGAIN, told)
+            if step.step is Step.NO_COMMON_VERSION and not context.insisted:
+                untried = attrs.evolve(context, tried=frozenset())
+                step = _choose(untried, versions, Step.PROBE_AGAIN, f"{told}, and refuses it")
+            return step
     return context.initialize(f"error {code}: not a modern answer")
 
 

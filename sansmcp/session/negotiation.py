@@ -106,6 +106,8 @@ class Negotiation(Endpoint):
         self._stamp_for: modern.Stamp | None = None
         self._evidence: list[Evidence] = []
         self._tried: set[str] = set()
+        self._insisted = False
+        """Whether a version was asked for again that the server refuses and lists."""
         self._told_versions: tuple[str, ...] = ()
         self._probed: Outcome | None = None
         self._reprobed = False
@@ -217,6 +219,7 @@ class Negotiation(Endpoint):
         self._send_probe(revision, None if known_modern else self.timeouts.probe)
 
     def _send_probe(self, revision: Revision, timeout: float | None) -> None:
+        self._insisted |= revision.value in self._tried
         self._tried.add(revision.value)
         self._stamp_for = self._new_stamp(revision)
         self._handshake = self._internal("server/discover", {}, timeout)
@@ -259,6 +262,7 @@ class Negotiation(Endpoint):
             # A version that the list names is not refused by being asked for before: only an
             # error does that.
             tried=frozenset(self._tried) if outcome.kind is Outcome.ERROR else frozenset(),
+            insisted=self._insisted,
             transport=self._transport,
             restarted=self._restarted,
             http_silence=self._http_silence,
