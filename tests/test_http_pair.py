@@ -57,11 +57,12 @@ class Pair:
         app: App | None = None,
         cut: int | None = None,
         server: Any = None,
+        url: str = URL,
         **client: Any,
     ) -> None:
         if version != MODERN:
             client.setdefault("mode", Legacy((*(r for r in LEGACY_REVISIONS if r == version),)))
-        self.link = Link(url=URL, cut=cut, **client)
+        self.link = Link(url=url, cut=cut, **client)
         self.client: HttpClient = self.link.client
         self.app = app
         options = dict(server or {})

@@ -14,6 +14,7 @@ from sansmcp.events import Event
 from sansmcp.http.guard import GuardPolicy
 from sansmcp.http.legacy_session import SessionPolicy
 from sansmcp.http.listener import DEFAULT_CONNECTIONS, ConnectionPolicy, HttpListener, policy_for
+from sansmcp.http.old_sse_server import OldSsePaths
 from sansmcp.http.server import HttpServer
 from sansmcp.limits import SERVER_LIMITS, Limits
 from sansmcp.ops import ConnectionId, Op
@@ -53,6 +54,8 @@ class HttpOptions(TypedDict, total=False):
     """Responses that may be open at once, **16 384** unless given; past it requests are answered 503."""
     legacy: bool
     """Whether clients of the revisions before 2026-07-28 are served. **True** unless given."""
+    old_sse: OldSsePaths | None
+    """Where HTTP+SSE, the transport of 2024-11-05, is spoken as well; None, the default: nowhere."""
     strict: bool
     """Turn tolerances into faults."""
     on_event: OnEvent | None
