@@ -37,6 +37,9 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
         CallTimeout as CallTimeout,
     )
     from .errors import (
+        CapabilityMissing as CapabilityMissing,
+    )
+    from .errors import (
         ConnectFailure as ConnectFailure,
     )
     from .errors import (
@@ -77,6 +80,9 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
     )
     from .errors import (
         PeerFault as PeerFault,
+    )
+    from .errors import (
+        QuestionFailed as QuestionFailed,
     )
     from .errors import (
         RedirectRefused as RedirectRefused,
@@ -250,6 +256,13 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
     from .ops import (
         Write as Write,
     )
+    from .questions import Ask as Ask
+    from .questions import Elicit as Elicit
+    from .questions import ElicitUrl as ElicitUrl
+    from .questions import ListRoots as ListRoots
+    from .questions import NeedsInput as NeedsInput
+    from .questions import Question as Question
+    from .questions import Sample as Sample
     from .responder import Responder as Responder
     from .revisions import (
         ALL_REVISIONS as ALL_REVISIONS,
@@ -310,6 +323,7 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
     )
     from .session.rounds import IncomingQuestion as IncomingQuestion
     from .session.rounds import Round as Round
+    from .session.suspended import SuspendedCall as SuspendedCall
     from .stdio import (
         NO_RESTART as NO_RESTART,
     )
@@ -355,7 +369,8 @@ _HOMES: Final = {
     "clock": "ClockPair Deadlines",
     "context": "Context",
     "errors": (
-        "AuthorizationRequired CallCancelled CallFailure CallSuspended CallTimeout ConnectFailure "
+        "AuthorizationRequired CallCancelled CallFailure CallSuspended CallTimeout CapabilityMissing "
+        "ConnectFailure QuestionFailed "
         "ConnectTimeout ConnectionEnded ErrorCode HandshakeFailed HttpFailure InputRefused InvalidAnswer "
         "InvalidResponse LocalProtocolError McpError NoCommonVersion PaginationError PeerFault "
         "RedirectRefused RemoteProtocolError RoundsExceeded SansmcpError SessionExpired SpawnFailed "
@@ -372,6 +387,7 @@ _HOMES: Final = {
     "forms": "apply_defaults check_form",
     "limits": "CLIENT_LIMITS Limits SERVER_LIMITS Timeouts",
     "ops": "Close CloseWrite Connect Kill Op Spawn StartTls Terminate Write",
+    "questions": "Ask Elicit ElicitUrl ListRoots NeedsInput Question Sample",
     "responder": "Responder",
     "revisions": ("ALL_REVISIONS Era LATEST LATEST_LEGACY LEGACY_REVISIONS MODERN_REVISIONS Revision"),
     "server": "ServerEngine",
@@ -380,6 +396,7 @@ _HOMES: Final = {
         "Auto Evidence Legacy Outcome Pin ProbeContext ProbeOutcome Step TransportKind Verdict classify_probe"
     ),
     "session.rounds": "IncomingQuestion Round",
+    "session.suspended": "SuspendedCall",
     "stdio": "Command NO_RESTART RestartPolicy ShutdownLadder StdioClient child_environment",
     "line_client": "LineClient",
     "line_server": "LineServer",

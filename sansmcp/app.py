@@ -19,6 +19,7 @@ import attrs
 from .context import Answers, Context
 from .errors import ErrorCode, LocalProtocolError, McpError
 from .events import ListKind
+from .invocation import Convert, Handler, Invocation
 from .limits import SERVER_LIMITS, Limits, Timeouts
 from .results import (
     ToolError,
@@ -41,8 +42,6 @@ from .types.tools import Tool, ToolAnnotations
 from .uritemplate import UriTemplate
 from .wire.jsoncodec import JsonCodec, JsonValue
 
-Handler = Callable[..., Any]
-Convert = Callable[[Any, Revision], Any]
 F = TypeVar("F", bound=Handler)
 
 HIDDEN: Final = "the server failed to carry this out"
@@ -84,37 +83,6 @@ class _Entry:
     @is_async.default
     def _read_is_async(self) -> bool:
         return inspect.iscoroutinefunction(self.function)
-
-
-@attrs.define(eq=False)
-class Invocation:
-    """A handler that is to be called, and what becomes of what it does.
-
-    Call ``function(*arguments, **keywords)``, await the value if it is awaitable, then call
-    `finish` with it; or `fail` with the exception. Exactly one of them, once.
-    """
-
-    function: Handler
-    arguments: tuple[Any, ...]
-    keywords: dict[str, Any]
-    request: IncomingRequest
-    is_async: bool
-    """Whether the handler is a coroutine function: it never blocks, so call it in the loop."""
-    _app: App
-    _engine: Answers
-    _convert: Convert
-
-    def finish(self, value: Any, *, now: float) -> None:
-        """Answer with what the handler returned."""
-        try:
-            result = self._convert(value, self.request.revision)
-            self._engine.respond(self.request, result, now=now)
-        except Exception as error:
-            self.fail(error, now=now)
-
-    def fail(self, error: BaseException, *, now: float) -> None:
-        """Answer for a handler that raised. Its text is shown only where that is meant."""
-        self._app._answer_failure(self._engine, self.request, error, now=now)
 
 
 class App:
@@ -222,8 +190,9 @@ class App:
     ) -> Callable[[F], F]:
         """Register a function as the resource at `uri`, or at every URI of a template.
 
-        A URI with ``{name}`` parts is a template: the parts arrive as keywords. The function
-        returns str, bytes, or a list of resource contents.
+        A URI with ``{name}`` parts is a template (RFC 6570): the parts arrive as keywords, decoded,
+        those of a query only where they are given. The function returns str, bytes, or a list of
+        resource contents.
         """
 
         def register(function: F) -> F:
@@ -231,6 +200,7 @@ class App:
             text = description or inspect.getdoc(function)
             if "{" in uri:
                 template = UriTemplate(uri)
+                template.check_matchable()
                 entry = _Entry(
                     ResourceTemplate(
                         name=label,
@@ -419,7 +389,9 @@ class App:
     ) -> Invocation:
         if entry.context:
             keywords = {**keywords, "ctx": context}
-        return Invocation(entry.function, arguments, keywords, request, entry.is_async, self, engine, convert)
+        return Invocation(
+            entry.function, arguments, keywords, request, entry.is_async, context, self, engine, convert
+        )
 
     # slots: one per method -----------------------------------------------------------------------
 

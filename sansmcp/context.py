@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, overload
 
 import attrs
 
+from .clock import ClockPair
 from .errors import McpError
 from .events import ListKind
 from .revisions import Era, Revision
-from .session.calls import IncomingRequest
+from .session.calls import Call, IncomingRequest
 from .wire.jsoncodec import JsonValue
+
+if TYPE_CHECKING:
+    from .dialogue import Dialogue
+    from .questions import Ask, Message, Question, Waiter
+    from .types.elicitation import ElicitResult, RequestedSchema
+    from .types.roots import ListRootsResult
+    from .types.sampling import CreateMessageResult, ModelPreferences, ToolChoice
+    from .types.tools import Tool
+
+A1 = TypeVar("A1")
+A2 = TypeVar("A2")
+A3 = TypeVar("A3")
 
 Submit = Callable[[Callable[[float], object]], object]
 """Runs a function with the present time where the engine may be touched, then sends what came."""
@@ -64,6 +77,37 @@ class Answers(Protocol):
         """As `ServerEngine.notify_updated`."""
         ...
 
+    def request(
+        self,
+        method: str,
+        params: Mapping[str, JsonValue] | None = None,
+        *,
+        now: float,
+        timeout: float | None = None,
+        related: IncomingRequest | None = None,
+    ) -> Call:
+        """As `ServerEngine.request`."""
+        ...
+
+    def cancel(self, call: Call, *, now: float) -> None:
+        """As `ServerEngine.cancel`."""
+        ...
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Host:
+    """What handlers can have of whoever calls them, beyond being called."""
+
+    asks: bool = False
+    """Whether it carries questions to legacy clients, and their answers back."""
+    entropy: Callable[[int], bytes] | None = attrs.field(default=None, repr=False)
+    """Gives random bytes."""
+    clock: ClockPair | None = None
+    """Tells the time of day; None: what it passes as ``now`` is the time of day."""
+
+
+_ALONE = Host()
+
 
 @attrs.define(eq=False)
 class Context:
@@ -76,6 +120,10 @@ class Context:
     request: IncomingRequest
     _engine: Answers
     _submit: Submit
+    _host: Host = attrs.field(factory=lambda: _ALONE, repr=False)
+    waiter: Waiter | None = attrs.field(default=None, init=False, repr=False)
+    """For hosts: lets coroutines wait for answers. None: they are run without a loop."""
+    _dialogue: Dialogue | None = attrs.field(default=None, init=False, repr=False)
 
     @property
     def era(self) -> Era:
@@ -127,3 +175,137 @@ class Context:
         The server must declare that resources can be subscribed to: ``App(subscribe=True)``.
         """
         self._submit(lambda now: self._engine.notify_updated(uri, now=now))
+
+    # asking the client ---------------------------------------------------------------------------
+
+    @property
+    def dialogue(self) -> Dialogue:
+        """What was asked and answered for this request. For hosts."""
+        if self._dialogue is None:
+            from .dialogue import Dialogue
+
+            self._dialogue = Dialogue(self.request, self._engine, self._host)
+        return self._dialogue
+
+    @property
+    def answers(self) -> Mapping[str, Any]:
+        """The answers that are known when the handler is called, by the keys of their questions.
+
+        An answer is an `ElicitResult`, a `CreateMessageResult` or a `ListRootsResult`.
+        """
+        return self.dialogue.answers
+
+    @property
+    def state(self) -> JsonValue:
+        """A JSON value of the application's own that goes from one run of the handler to the next.
+
+        None until it is set, here or by `NeedsInput`.
+        """
+        return self.dialogue.state
+
+    @state.setter
+    def state(self, value: JsonValue) -> None:
+        self.dialogue.state = value
+
+    def can(self, *questions: Question[Any] | type[Question[Any]]) -> bool:
+        """Whether all of these can be asked: the client declared it, and its revision has it.
+
+        A class stands for its plainest question: ``ctx.can(Sample)``.
+        """
+        from .questions import askable
+
+        return not any(askable(q, self.revision, self.client_capabilities) for q in questions)
+
+    def elicit(
+        self,
+        message: str,
+        requested_schema: RequestedSchema | Mapping[str, JsonValue],
+        *,
+        key: str | None = None,
+        timeout: float | None = None,
+    ) -> Ask[ElicitResult]:
+        """Ask the user to fill in a form: see `Elicit`. Await the value, or yield it in a generator."""
+        from .questions import Elicit
+
+        return self._ask(Elicit(message, requested_schema, key=key, timeout=timeout))
+
+    def elicit_url(
+        self,
+        message: str,
+        url: str,
+        *,
+        elicitation_id: str | None = None,
+        key: str | None = None,
+        timeout: float | None = None,
+    ) -> Ask[ElicitResult]:
+        """Ask the user to go to a web page: see `ElicitUrl`."""
+        from .questions import ElicitUrl
+
+        return self._ask(ElicitUrl(message, url, elicitation_id, key=key, timeout=timeout))
+
+    def sample(
+        self,
+        messages: Sequence[Message] | str,
+        *,
+        max_tokens: int,
+        system_prompt: str | None = None,
+        temperature: float | None = None,
+        stop_sequences: Sequence[str] | None = None,
+        model_preferences: ModelPreferences | None = None,
+        include_context: Literal["none", "thisServer", "allServers"] | None = None,
+        tools: Sequence[Tool] | None = None,
+        tool_choice: ToolChoice | None = None,
+        metadata: Mapping[str, JsonValue] | None = None,
+        key: str | None = None,
+        timeout: float | None = None,
+    ) -> Ask[CreateMessageResult]:
+        """Ask the client's model: see `Sample`. Deprecated in 2026-07-28."""
+        from .questions import Sample
+
+        question = Sample(
+            messages,
+            max_tokens=max_tokens,
+            system_prompt=system_prompt,
+            temperature=temperature,
+            stop_sequences=stop_sequences,
+            model_preferences=model_preferences,
+            include_context=include_context,
+            tools=tools,
+            tool_choice=tool_choice,
+            metadata=metadata,
+            key=key,
+            timeout=timeout,
+        )
+        return self._ask(question)
+
+    def list_roots(self, *, key: str | None = None, timeout: float | None = None) -> Ask[ListRootsResult]:
+        """Ask where the client works: see `ListRoots`. Deprecated in 2026-07-28."""
+        from .questions import ListRoots
+
+        return self._ask(ListRoots(key=key, timeout=timeout))
+
+    @overload
+    def ask(self, first: Question[A1] | Ask[A1], /) -> Ask[tuple[A1]]: ...
+    @overload
+    def ask(self, first: Question[A1] | Ask[A1], second: Question[A2] | Ask[A2], /) -> Ask[tuple[A1, A2]]: ...
+    @overload
+    def ask(
+        self,
+        first: Question[A1] | Ask[A1],
+        second: Question[A2] | Ask[A2],
+        third: Question[A3] | Ask[A3],
+        /,
+    ) -> Ask[tuple[A1, A2, A3]]: ...
+    @overload
+    def ask(self, *questions: Question[Any] | Ask[Any]) -> Ask[tuple[Any, ...]]: ...
+
+    def ask(self, *questions: Question[Any] | Ask[Any]) -> Ask[Any]:
+        """Ask several things at once. The value is a tuple, also of one answer."""
+        from .questions import Ask, as_ask
+
+        return Ask(as_ask(questions).questions, False, self.waiter)
+
+    def _ask(self, question: Question[A1]) -> Ask[A1]:
+        from .questions import Ask
+
+        return Ask((question,), True, self.waiter)

@@ -5,65 +5,66 @@ Specification: 2026-07-28, basic/index (statelessness).
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .app import App
-from .context import Context
-from .errors import LocalProtocolError
-from .events import RequestReceived, SendNotification, SendResponse
+from .clock import ClockPair
+from .events import SendNotification, SendRequest, SendResponse
+from .inline import InlineHandlers
 from .limits import SERVER_LIMITS, Limits
-from .session.calls import IncomingRequest
 from .wire.jsoncodec import JsonCodec
 
 Reply = dict[str, Any] | list[dict[str, Any]] | None
 
 
 class Responder:
-    """One client of `app`, served without a loop: every handler is called and done at once.
+    """One client of `app`, served without a loop: every handler is called at once.
 
     Modern messages are independent of each other; a legacy client keeps its session in the
-    responder, so make one per client. `notifications` collects what handlers reported or logged.
+    responder, so make one per client. `notifications` collects what handlers reported or logged,
+    `questions` what they ask a legacy client: take them out and send them, and hand its answers to
+    `handle`, which then returns the reply that was due.
+
+    `entropy` gives random bytes, and `clock` tells the time of day: both are for the state that a
+    modern client carries from one round to the next (`App`), which without them needs `state_keys`
+    and is as old as ``now`` says.
     """
 
-    def __init__(self, app: App, *, limits: Limits = SERVER_LIMITS, codec: JsonCodec | None = None) -> None:
-        self._app = app
+    def __init__(
+        self,
+        app: App,
+        *,
+        limits: Limits = SERVER_LIMITS,
+        codec: JsonCodec | None = None,
+        entropy: Callable[[int], bytes] | None = None,
+        clock: ClockPair | None = None,
+    ) -> None:
         self._engine = app.engine(now=0.0, limits=limits, codec=codec)
+        self._handlers = InlineHandlers(app, self._engine, entropy=entropy, clock=clock)
         self.notifications: list[dict[str, Any]] = []
+        self.questions: list[dict[str, Any]] = []
 
     def handle(self, message: Mapping[str, Any] | bytes | str, *, now: float = 0.0) -> Reply:
-        """Take one message; return the reply, or None when it gets none.
+        """Take one message; return the reply, or None when it gets none, or none yet.
 
-        Raises LocalProtocolError when the handler it needs is a coroutine function.
+        Raises LocalProtocolError when the handler it needs is a coroutine that waits for something
+        else than answers.
         """
         raw = message if isinstance(message, (bytes, bytearray, str)) else dict(message)
         self._engine.receive_message(raw, now=now)
         reply: Reply = None
+        failed = None
         for event in self._engine.events():
             match event:
-                case RequestReceived():
-                    self._run(event.request, now)
                 case SendResponse():
                     reply = event.message
                 case SendNotification():
                     self.notifications.append(event.message)
+                case SendRequest():
+                    self.questions.append(event.message)
                 case _:
-                    pass
+                    failed = self._handlers.handle(event, now=now) or failed
+        if failed is not None:
+            raise failed
         return reply
-
-    def _run(self, request: IncomingRequest, now: float) -> None:
-        context = Context(request, self._engine, lambda action: action(now))
-        invocation = self._app.begin(self._engine, request, context, now=now)
-        if invocation is None:
-            return
-        if inspect.iscoroutinefunction(invocation.function):
-            error = LocalProtocolError(f"{request!r}: its handler is asynchronous; use a binding")
-            invocation.fail(error, now=now)
-            raise error
-        try:
-            value = invocation.function(*invocation.arguments, **invocation.keywords)
-        except Exception as error:
-            invocation.fail(error, now=now)
-        else:
-            invocation.finish(value, now=now)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -426,16 +427,24 @@ def responder_text(responder: Responder) -> str:
 
 
 @pytest.mark.req("W1")
-def test_an_asynchronous_handler_needs_a_binding() -> None:
+def test_a_handler_that_waits_needs_a_binding() -> None:
     app = App("s")
 
     @app.tool()
     async def slow() -> str:
+        await asyncio.sleep(0)
         return "x"
+
+    @app.tool()
+    async def quick() -> str:
+        return "y"
 
     responder = Responder(app)
     with pytest.raises(LocalProtocolError, match="binding"):
         responder.handle(request("tools/call", {"name": "slow"}))
+    quick_one = responder.handle(request("tools/call", {"name": "quick"}))
+    assert isinstance(quick_one, dict)
+    assert quick_one["result"]["content"] == [{"type": "text", "text": "y"}]
     again = responder.handle(
         {"jsonrpc": "2.0", "id": 2, "method": "server/discover", "params": {"_meta": meta()}}
     )

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import secrets
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from sansmcp.app import App, Invocation
-from sansmcp.context import Answers, Context
-from sansmcp.events import Event, RequestCancelled, RequestReceived
+import attrs
+
+from sansmcp.app import App
+from sansmcp.clock import ClockPair
+from sansmcp.context import Answers, Context, Host
+from sansmcp.dialogue import Turn
+from sansmcp.events import Event, RequestCancelled, RequestFailed, RequestReceived, ResultReady
+from sansmcp.invocation import Ended, Invocation, Raised, Step
 from sansmcp.line_server import LineServer
-from sansmcp.session.calls import IncomingRequest
+from sansmcp.questions import Ask
+from sansmcp.session.calls import Call, IncomingRequest
 
 from ._pump import OnEvent, OnWire, Pump
 
@@ -40,10 +48,13 @@ class Workers:
             self._threads += 1
         threading.Thread(target=self._work, name="sansmcp handler", daemon=True).start()
 
-    def withdraw(self, job: Callable[[], None]) -> None:
-        """Forget a job that no thread has taken."""
-        with self._changed, suppress(ValueError):
+    def withdraw(self, job: Callable[[], None]) -> bool:
+        """Forget a job that no thread has taken. False when one has."""
+        with self._changed:
+            if job not in self._jobs:
+                return False
             self._jobs.remove(job)
+            return True
 
     def close(self) -> None:
         """Let the threads end; one that is in a handler ends with it."""
@@ -87,8 +98,12 @@ class Handlers:
         self._app = app
         self._loop = loop
         self._on_event = on_event
-        self._workers = Workers(threads) if threads else None
-        self._work: dict[IncomingRequest, asyncio.Task[None] | Callable[[], None]] = {}
+        clock = ClockPair(now=loop.time(), unix=time.time())
+        self._host = Host(asks=True, entropy=secrets.token_bytes, clock=clock)
+        self.workers = Workers(threads) if threads else None
+        self._work: dict[IncomingRequest, asyncio.Task[None] | _Steps] = {}
+        self._waits: dict[Call, _Wait] = {}
+        """Who waits for which question."""
         self._stopping: set[asyncio.Task[None]] = set()
         """Tasks whose request is gone, until they have ended."""
         self._thread = threading.get_ident()
@@ -100,8 +115,8 @@ class Handlers:
         self.pump.abort()
         for request in list(self._work):
             self._cancel(request)
-        if self._workers is not None:
-            self._workers.close()
+        if self.workers is not None:
+            self.workers.close()
         if self._stopping:
             await asyncio.wait(self._stopping)
         await self.pump.gone.wait()
@@ -113,84 +128,80 @@ class Handlers:
             self._begin(event.request)
         elif isinstance(event, RequestCancelled):
             self._cancel(event.request)
+        elif isinstance(event, (ResultReady, RequestFailed)):
+            self._answered(event)
 
     def _begin(self, request: IncomingRequest) -> None:
-        context = Context(request, self._answers, self._submit)
+        context = Context(request, self._answers, self._submit, self._host)
         invocation = self._app.begin(self._answers, request, context, now=self._loop.time())
         if invocation is None:
             return
+        context.waiter = partial(self._wait, invocation)
         if invocation.is_async:
-            self._start_task(invocation, None)
-        elif self._workers is not None:
-            job = self._work[request] = partial(self._run_in_thread, invocation)
-            self._workers.submit(job)
+            self.start_task(invocation, None)
         else:
-            self._run(invocation)
+            steps = self._work[request] = _Steps(self, invocation)
+            steps.go_on(None)
 
     def _cancel(self, request: IncomingRequest) -> None:
         work = self._work.pop(request, None)
-        if callable(work):
-            if self._workers is not None:
-                self._workers.withdraw(work)
-        elif work is not None:
-            self._stopping.add(work)
-            work.add_done_callback(self._stopping.discard)
+        if work is not None:
+            if not isinstance(work, _Steps):
+                self._stopping.add(work)
+                work.add_done_callback(self._stopping.discard)
             work.cancel()
+        if self._waits:
+            # also of tasks that the handler started and left to themselves
+            for wait in [w for call, w in self._waits.items() if call.related is request]:
+                self.give_up(wait.turn)
+                wait.drop()
 
     # handlers ------------------------------------------------------------------------------------
 
-    def _start_task(self, invocation: Invocation, awaitable: Any) -> None:
+    def start_task(self, invocation: Invocation, awaitable: Any) -> None:
+        """Await what a handler returned; with None, the handler is called for it."""
         self._work[invocation.request] = self._loop.create_task(self._run_task(invocation, awaitable))
 
     async def _run_task(self, invocation: Invocation, awaitable: Any) -> None:
-        try:
-            if awaitable is None:
-                awaitable = invocation.function(*invocation.arguments, **invocation.keywords)
-            value = await awaitable
-        except asyncio.CancelledError as error:
-            if not invocation.request.open:
-                raise
-            # Not the client's doing: the handler waited for something that was cancelled.
-            self._end(invocation, partial(invocation.fail, error))
-        except Exception as error:
-            self._end(invocation, partial(invocation.fail, error))
-        else:
-            self._end(invocation, partial(invocation.finish, value))
+        turn: Turn | None = None
+        while True:
+            try:
+                if turn is not None:
+                    turn.outcome()
+                if awaitable is None:
+                    awaitable = invocation.call()
+                step: Step = Ended(await awaitable)
+            except asyncio.CancelledError as error:
+                if not invocation.request.open:
+                    raise
+                # Not the client's doing: the handler waited for something that was cancelled.
+                step = Raised(error)
+            except Exception as error:
+                step = Raised(error)
+            turn, awaitable = self.take(invocation, step), None
+            if turn is None:
+                return
+            if not turn.ready:
+                await self._over(invocation, turn)
 
-    def _run(self, invocation: Invocation) -> None:
-        try:
-            value = invocation.function(*invocation.arguments, **invocation.keywords)
-        except Exception as error:
-            invocation.fail(error, now=self._loop.time())
-        else:
-            self._take(invocation, value)
-
-    def _run_in_thread(self, invocation: Invocation) -> None:
-        end: Callable[[], None]
-        try:
-            value = invocation.function(*invocation.arguments, **invocation.keywords)
-        except BaseException as error:
-            end = partial(self._end, invocation, partial(invocation.fail, error))
-        else:
-            end = partial(self._take, invocation, value)
-        with suppress(RuntimeError):  # the loop is closed: nobody waits
-            self._loop.call_soon_threadsafe(end)
-
-    def _take(self, invocation: Invocation, value: Any) -> None:
-        if not inspect.isawaitable(value):
-            self._end(invocation, partial(invocation.finish, value))
-        elif invocation.request.open:
-            self._start_task(invocation, value)
-        elif inspect.iscoroutine(value):
-            value.close()
-
-    def _end(self, invocation: Invocation, finish: Callable[..., None]) -> None:
+    def take(self, invocation: Invocation, step: Step) -> Turn | None:
+        """What comes of a step; None when the request was answered."""
+        turn = invocation.take(step, now=self._loop.time())
+        if turn is not None and not turn.ends:
+            return turn
+        if turn is not None:
+            invocation.end_round(now=self._loop.time())
         self._work.pop(invocation.request, None)
-        finish(now=self._loop.time())
         if self._work:
             self.pump.soon()
         else:
             self.pump.drain()
+        return None
+
+    def post(self, action: Callable[[], None]) -> None:
+        """Let the loop do it, from any thread."""
+        with suppress(RuntimeError):  # the loop is closed: nobody waits
+            self._loop.call_soon_threadsafe(action)
 
     def _submit(self, action: Callable[[float], object]) -> None:
         """What a `Context` wants done, from whichever thread its handler runs in."""
@@ -198,8 +209,147 @@ class Handlers:
             action(self._loop.time())
             self.pump.soon()
         else:
-            with suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._submit, action)
+            self.post(partial(self._submit, action))
+
+    # questions -----------------------------------------------------------------------------------
+
+    def wait_for(self, wait: _Wait) -> None:
+        """Tell when the client has answered all that a turn asks."""
+        self._waits.update(dict.fromkeys(wait.turn.calls, wait))
+        self.pump.soon()
+
+    def give_up(self, turn: Turn) -> None:
+        """Nobody waits for the answers any more."""
+        for call in turn.calls:
+            self._waits.pop(call, None)
+        if self.pump.failure is None:
+            turn.cancel(now=self._loop.time())
+            self.pump.soon()
+
+    def _answered(self, event: ResultReady | RequestFailed) -> None:
+        wait = self._waits.pop(event.call, None)
+        if wait is not None:
+            wait.turn.take(event, now=self._loop.time())
+            if wait.turn.ready:
+                wait.then()
+
+    async def _wait(self, invocation: Invocation, ask: Ask[Any]) -> Any:
+        """The value of what a coroutine asks."""
+        turn = invocation.take(ask, now=self._loop.time())
+        assert turn is not None
+        if not turn.ready:
+            await self._over(invocation, turn)
+        return turn.outcome()
+
+    async def _over(self, invocation: Invocation, turn: Turn) -> None:
+        """Wait for the answers; where the round ends, for the cancel that this brings."""
+        over: asyncio.Future[None] = self._loop.create_future()
+        if turn.ends:
+            # Not at once: what is asked beside it belongs to the same round.
+            self._loop.call_soon(self._end_round, invocation, over)
+        else:
+            self.wait_for(_Wait(turn, partial(_resolve, over), over.cancel))
+        try:
+            await over
+        except BaseException:  # whatever the loop cancels with
+            self.give_up(turn)
+            raise
+
+    def _end_round(self, invocation: Invocation, over: asyncio.Future[None]) -> None:
+        """Answer with what was asked, and end the task that asked it."""
+        over.cancel()
+        if invocation.request.open:
+            invocation.end_round(now=self._loop.time())
+            self._cancel(invocation.request)
+            self.pump.soon()
+
+
+def _resolve(over: asyncio.Future[None]) -> None:
+    if not over.done():
+        over.set_result(None)
+
+
+@attrs.frozen(eq=False)
+class _Wait:
+    """Somebody who waits for answers."""
+
+    turn: Turn
+    then: Callable[[], object]
+    """To be called when they are there."""
+    drop: Callable[[], object]
+    """To be called when they are no longer wanted."""
+
+
+class _Steps:
+    """A handler that is no coroutine: it runs in threads, or in place where there are none."""
+
+    def __init__(self, handlers: Handlers, invocation: Invocation) -> None:
+        self._handlers = handlers
+        self._invocation = invocation
+        self._workers = handlers.workers
+        self._turn: Turn | None = None
+        """What it waits for; None while it runs."""
+        self._job: Callable[[], None] | None = None
+
+    def go_on(self, turn: Turn | None) -> None:
+        """Let it run until it asks something that is not known yet, or has ended."""
+        self._turn = None
+        if self._workers is not None:
+            self._job = partial(self._work, turn)
+            self._workers.submit(self._job)
+            return
+        while True:
+            turn = self._take(self._invocation.advance(turn))
+            if turn is None:
+                return
+
+    def cancel(self) -> None:
+        """Its request is gone."""
+        if self._turn is not None:
+            self._handlers.give_up(self._turn)
+            self._turn = None
+            self._close()
+        elif self._workers is not None and self._job is not None and self._workers.withdraw(self._job):
+            self._close()
+
+    def _work(self, turn: Turn | None) -> None:
+        step = self._invocation.advance(turn)
+        self._handlers.post(partial(self._stepped, step))
+
+    def _stepped(self, step: Step) -> None:
+        turn = self._take(step)
+        if turn is not None:
+            self.go_on(turn)
+
+    def _take(self, step: Step) -> Turn | None:
+        """What it can go on with at once."""
+        invocation, handlers = self._invocation, self._handlers
+        value = step.value if isinstance(step, Ended) else None
+        if inspect.isawaitable(value) and not isinstance(value, Ask):
+            if invocation.request.open:
+                handlers.start_task(invocation, value)
+            elif inspect.iscoroutine(value):
+                value.close()
+            return None
+        if isinstance(step, Ask) and not invocation.request.open:
+            self._close()
+            return None
+        turn = handlers.take(invocation, step)
+        if turn is None:
+            self._close()
+        elif not turn.ready:
+            self._turn = turn
+            handlers.wait_for(_Wait(turn, partial(self.go_on, turn), self.cancel))
+            return None
+        return turn
+
+    def _close(self) -> None:
+        if not self._invocation.in_steps:
+            return
+        if self._workers is not None:
+            self._workers.submit(self._invocation.close)
+        else:
+            self._invocation.close()
 
 
 class Serving(Handlers):

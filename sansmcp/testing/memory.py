@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
-from ..app import App, Invocation
-from ..context import Context
+from ..app import App
 from ..errors import LocalProtocolError
-from ..events import Event, RequestFailed, RequestReceived, ResultReady
+from ..events import Event, RequestFailed, ResultReady
+from ..inline import InlineHandlers
 from ..line_client import LineClient
 from ..line_server import LineServer
 from ..ops import Close, Write
-from ..session.calls import Call, IncomingRequest
+from ..session.calls import Call
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Event)
@@ -58,7 +58,7 @@ class MemoryLink:
         self.client_events: list[Event] = []
         self.server_events: list[Event] = []
         self.trace: list[tuple[Side, bytes]] = []
-        self._app = app
+        self._handlers = None if app is None else InlineHandlers(app, server.engine)
         self._cut = False
 
     # use -----------------------------------------------------------------------------------------
@@ -151,8 +151,8 @@ class MemoryLink:
         while (event := self.server.next_event()) is not None:
             moved = True
             self.server_events.append(event)
-            if isinstance(event, RequestReceived) and self._app is not None:
-                self._answer(self._app, event.request)
+            if self._handlers is not None:
+                self._handlers.handle(event, now=self.now)
         return moved
 
     def _carry(self, sender: Side, data: bytes, receiver: LineClient | LineServer) -> None:
@@ -162,32 +162,6 @@ class MemoryLink:
         step = self.chunk or len(data)
         for start in range(0, len(data), step):
             receiver.receive_data(CONN, data[start : start + step], self.now)
-
-    def _answer(self, app: App, request: IncomingRequest) -> None:
-        engine = self.server.engine
-        context = Context(request, engine, lambda action: action(self.now))
-        invocation = app.begin(engine, request, context, now=self.now)
-        if invocation is None:
-            return
-        try:
-            value = _run(invocation)
-        except Exception as error:
-            invocation.fail(error, now=self.now)
-        else:
-            invocation.finish(value, now=self.now)
-
-
-def _run(invocation: Invocation) -> Any:
-    value = invocation.function(*invocation.arguments, **invocation.keywords)
-    if not hasattr(value, "__await__"):
-        return value
-    steps = value.__await__()
-    try:
-        next(steps)
-    except StopIteration as done:
-        return done.value
-    steps.close()
-    raise LocalProtocolError(f"{invocation.request!r}: its handler waits, and here is no loop to wait in")
 
 
 def link(
