@@ -145,6 +145,10 @@ def head(
     return f"{method} /mcp HTTP/1.1\r\n{lines}\r\n".encode()
 
 
+def reasons(wire: Wire) -> list[Any]:
+    return [event.reason for event in wire.of(MessageIgnored)]
+
+
 def post(message: Any, **fields: Any) -> bytes:
     body = json.dumps(message).encode()
     given = {name.replace("_", "-"): value for name, value in fields.items()}
@@ -388,31 +392,6 @@ def test_a_body_that_is_too_large(framing: str) -> None:
     assert seen.half_closed
     assert not seen.closed
     assert [e.reason for e in wire.of(MessageIgnored)] == [PeerFault.BODY_TOO_LARGE]
-
-
-def expecting(data: bytes) -> tuple[bytes, bytes]:
-    begin, _, body = data.partition(b"\r\n\r\n")
-    return begin + b"\r\nexpect: 100-continue\r\n\r\n", body
-
-
-def test_a_body_is_asked_for_if_it_is_wanted() -> None:
-    wire = Wire()
-    seen = wire.connect()
-    begin, body = expecting(ask())
-    wire.send(begin)
-    assert seen.statuses == [100]
-    wire.send(body)
-    assert seen.statuses == [100, 200]
-    whole = Wire()
-    whole.connect()
-    assert whole.send(begin + body).statuses == [200]
-
-
-def test_a_body_that_is_not_wanted_is_not_asked_for() -> None:
-    wire = Wire(limits=Limits(max_body=100))
-    seen = wire.connect()
-    wire.send(expecting(post({"text": "x" * 200}))[0])
-    assert seen.statuses == [413]
 
 
 # time --------------------------------------------------------------------------------------------
