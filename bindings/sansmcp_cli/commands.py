@@ -39,7 +39,7 @@ def _no_more(words: list[str]) -> None:
 
 
 def _ask(
-    target: Target, settings: Settings, work: Callable[[Client], Awaitable[T]]
+    target: Target, settings: Settings, work: Callable[[Client], Awaitable[T]], *, trail: bool = False
 ) -> tuple[T, dict[str, Any]]:
     """What `work` gets from the server, and whom it is from."""
 
@@ -47,7 +47,7 @@ def _ask(
         found = await work(client)
         return found, documents.connection(client)
 
-    return run(target, settings, both)
+    return run(target, settings, both, trail=trail)
 
 
 def _offers(client: Client, capability: str) -> bool:
@@ -82,7 +82,7 @@ def probe(target: Target, words: list[str], settings: Settings) -> None:
             "evidence": [{"step": e.step, "outcome": e.outcome} for e in client.evidence],
         }
 
-    found, connected = _ask(target, settings, work)
+    found, connected = _ask(target, settings, work, trail=True)
     result = {**connected, **found}
     if settings.json:
         documents.write(documents.success("probe", connected, result))

@@ -53,6 +53,8 @@ def failed(command: str | None, failure: CommandError) -> dict[str, Any]:
         "exitCode": failure.code,
         **failure.details,
     }
+    if failure.trail:
+        error["evidence"] = [{"step": step, "outcome": outcome} for step, outcome in failure.trail]
     if failure.heading:
         error["serverStderr"] = list(failure.notes)
     document: dict[str, Any] = {"ok": False, "command": command, "error": error}

@@ -11,6 +11,7 @@ from sansmcp.errors import (
     ConnectionEnded,
     ConnectTimeout,
     ErrorCode,
+    HttpFailure,
     InvalidResponse,
     LocalProtocolError,
     McpError,
@@ -22,11 +23,11 @@ from sansmcp.errors import (
     UnsupportedProtocolVersion,
 )
 
+from .explain_http import MORE_TIME, from_http
 from .failures import ANSWERED_ERROR, INTERRUPTED, NO_CONNECTION, TIMED_OUT, USAGE, CommandError
 from .text import one_line
 
 _CANNOT_START = "cannot start "
-_MORE_TIME = "allow more with --timeout SECONDS"
 
 
 def from_call(error: SansmcpError, subject: str) -> CommandError:
@@ -43,10 +44,12 @@ def from_call(error: SansmcpError, subject: str) -> CommandError:
         case ConnectTimeout():
             return from_connect(error, subject)
         case CallTimeout():
-            return CommandError(TIMED_OUT, "timeout", f"{subject}: {told}; {_MORE_TIME}")
+            return CommandError(TIMED_OUT, "timeout", f"{subject}: {told}; {MORE_TIME}")
         case ConnectionEnded():
             details = {"returncode": error.returncode}
             return CommandError(NO_CONNECTION, "server_gone", f"{subject}: {told}", details=details)
+        case HttpFailure():
+            return from_http(error, subject)
         case InvalidResponse() | RemoteProtocolError() | PaginationError():
             message = f"{subject}: the server's answer cannot be used: {told}"
             return CommandError(ANSWERED_ERROR, "invalid_answer", message)
@@ -66,7 +69,7 @@ def from_connect(error: SansmcpError, server: str, *, pinned: bool = False) -> C
     told = one_line(str(error))
     match error:
         case ConnectTimeout() | CallTimeout():
-            return CommandError(TIMED_OUT, "timeout", f"{server}: {told}; {_MORE_TIME}")
+            return CommandError(TIMED_OUT, "timeout", f"{server}: {told}; {MORE_TIME}")
         case _ if _is_about_versions(error):
             message = f"{server}: {told}" + ("; --mode auto tries every revision" if pinned else "")
             return CommandError(NO_CONNECTION, "no_common_version", message)
@@ -83,6 +86,8 @@ def from_connect(error: SansmcpError, server: str, *, pinned: bool = False) -> C
                 f"{server}: {told} before it was connected; is it an MCP server on stdio?",
                 details={"returncode": error.returncode},
             )
+        case HttpFailure():
+            return from_http(error, server)
         case McpError():
             message = f"{server}: the server refused the connection: {told}"
             return CommandError(NO_CONNECTION, "refused", message, details=_details(error))

@@ -19,7 +19,8 @@ class CommandError(Exception):
 
     `kind` names the failure for programs; `details` are members that the JSON output adds to it.
     `notes` are lines shown below; the server's last words come under their `heading`. `result` is
-    what the server answered all the same, for the JSON output.
+    what the server answered all the same, for the JSON output. `trail` has a step and its outcome
+    for each thing that was tried to connect.
     """
 
     def __init__(
@@ -32,6 +33,7 @@ class CommandError(Exception):
         heading: str = "",
         details: dict[str, Any] | None = None,
         result: Any = None,
+        trail: Sequence[tuple[str, str]] = (),
     ) -> None:
         super().__init__(message)
         self.code: Final = code
@@ -41,8 +43,11 @@ class CommandError(Exception):
         self.heading: Final = heading
         self.details: Final = details or {}
         self.result: Final = result
+        self.trail: Final = tuple(trail)
 
-    def with_last_words(self, lines: Sequence[str], hide: Callable[[Any], Any]) -> CommandError:
+    def with_last_words(
+        self, lines: Sequence[str], hide: Callable[[Any], Any], trail: Sequence[tuple[str, str]] = ()
+    ) -> CommandError:
         """The same with the server's last words, and `hide` applied to all that it had a part in."""
         return CommandError(
             self.code,
@@ -52,6 +57,7 @@ class CommandError(Exception):
             heading="the server's last words:" if lines else "",
             details=hide(self.details),
             result=self.result,
+            trail=[(step, hide(outcome)) for step, outcome in trail],
         )
 
 

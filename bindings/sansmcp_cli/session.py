@@ -26,15 +26,20 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def run(target: Target, settings: Settings, work: Callable[[Client], Awaitable[T]]) -> T:
-    """Connect to `target`, do `work` and disconnect. Raises CommandError for whatever goes wrong."""
+def run(
+    target: Target, settings: Settings, work: Callable[[Client], Awaitable[T]], *, trail: bool = False
+) -> T:
+    """Connect to `target`, do `work` and disconnect. Raises CommandError for whatever goes wrong.
+
+    With `trail` it also tells what was tried to connect.
+    """
     try:
-        return asyncio.run(_run(target, settings, work))
+        return asyncio.run(_run(target, settings, work, trail))
     except asyncio.CancelledError:
         raise CommandError(128 + signal.SIGTERM, "terminated", "terminated") from None
 
 
-async def _run(target: Target, settings: Settings, work: Callable[[Client], Awaitable[T]]) -> T:
+async def _run(target: Target, settings: Settings, work: Callable[[Client], Awaitable[T]], trail: bool) -> T:
     end_on_sigterm()  # the server must not be left behind
     redactor = Redactor(secrets_of(target, settings), os.environ)
     errors = ServerErrors(redactor, show=settings.stderr)
@@ -53,7 +58,14 @@ async def _run(target: Target, settings: Settings, work: Callable[[Client], Awai
     notes: list[str] = []
     if failure.code in (NO_CONNECTION, TIMED_OUT):
         notes = errors.tail(cause.stderr_tail if isinstance(cause, ConnectionEnded) else "")
-    raise failure.with_last_words(notes, redactor.json) from cause
+    told = _trail(cause) if trail else []
+    raise failure.with_last_words(notes, redactor.json, told) from cause
+
+
+def _trail(error: BaseException | None) -> list[tuple[str, str]]:
+    """What was tried to connect: the client notes it on the error."""
+    parts = (note.partition(": ") for note in getattr(error, "__notes__", ()))
+    return [(step, outcome.removeprefix(f"{step}: ")) for step, _, outcome in parts]
 
 
 @contextmanager

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +74,31 @@ def run(
         check=False,
     )
     return Ran(done.returncode, done.stdout, done.stderr)
+
+
+@contextmanager
+def serve_http(*args: str, cwd: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """``sansmcp serve --http 0 ARGS…`` as a process of its own, and the URL that it says."""
+    command = [PYTHON, "-W", "error", "-m", "sansmcp_cli", "serve", "--http", "0", *args]
+    with subprocess.Popen(
+        command,
+        cwd=cwd,
+        env=environment(cwd),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stderr is not None
+            line = process.stderr.readline()
+            found = re.search(r" at (https?://\S+); Ctrl-C ends it$", line)
+            assert found is not None, line + process.stderr.read()
+            yield found[1], process
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.communicate(timeout=30)
 
 
 def invoke(*args: str, env: Mapping[str, str] | None = None, stdin: str | None = None) -> Ran:
