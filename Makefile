@@ -10,7 +10,7 @@ SECONDS ?= 60
 PYTEST_ARGS ?= -n auto
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-fast lint format peers bench fuzz docs wheel-check lock clean
+.PHONY: help env demo test test-fast lint format peers conformance bench fuzz docs wheel-check lock clean
 
 help: ## say what each target does
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 14
@@ -44,6 +44,9 @@ lint: env ## check style, format and types
 format: env ## write the house style
 	$(VENV)/bin/ruff check --fix-only .
 	$(VENV)/bin/ruff format .
+
+conformance: env peers ## run the official conformance suite against both roles
+	$(PY) -m tests.conformance
 
 bench: env peers ## measure, as ratios against the official SDK and the floor
 	$(PY) -m tests.bench

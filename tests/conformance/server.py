@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import traceback
 from typing import Final
 
 from sansmcp import App
@@ -15,7 +16,16 @@ from sansmcp_asyncio import HttpServing
 
 from . import content, diagnostics, questions
 
-app: Final = App("sansmcp-conformance", "1.0", logging=True, list_changed=True, subscribe=True)
+
+def report(error: BaseException, number: int) -> None:
+    """Show what clients are not shown."""
+    print(f"error {number}:", file=sys.stderr)
+    traceback.print_exception(error)
+
+
+app: Final = App(
+    "sansmcp-conformance", "1.0", logging=True, list_changed=True, subscribe=True, on_error=report
+)
 content.register(app)
 diagnostics.register(app)
 questions.register(app)

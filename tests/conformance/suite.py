@@ -135,7 +135,7 @@ class Knowledge:
 def read_knowledge() -> Knowledge:
     """Read the requirements of the suite, and which failures are expected."""
     paths = [*(PACKAGE / "requirements" / f"{revision}.yaml" for revision in REQUIRED), EXPECTED]
-    argv = [NODE, "--input-type=module", "--eval", _READ_YAML, *paths]
+    argv = [str(NODE), "--input-type=module", "--eval", _READ_YAML, *map(str, paths)]
     done = subprocess.run(
         argv, cwd=CONFORMANCE_INSTALL.folder, capture_output=True, check=True, timeout=START_SECONDS
     )
