@@ -12,6 +12,7 @@ from typing import cast
 from sansmcp.errors import NetworkProblem
 from sansmcp.events import Event
 from sansmcp.http.connector import HttpConnector
+from sansmcp.http.proxy import is_loopback
 from sansmcp.ops import Connect, ConnectionId, Op
 
 from ._pump import Channel, OnWire, Pump
@@ -91,7 +92,9 @@ class Socket(asyncio.Protocol, Channel):
                 ssl=self._tls() if secure else None,
                 server_hostname=op.tls,
                 ssl_shutdown_timeout=_TLS_GOODBYE if secure else None,
-                happy_eyeballs_delay=_HAPPY_EYEBALLS,
+                # Without a race on this machine, where all is decided at once: who is cancelled just
+                # when one was won, leaves a socket behind.
+                happy_eyeballs_delay=None if is_loopback(op.host) else _HAPPY_EYEBALLS,
             )
         except (OSError, ValueError, asyncio.CancelledError) as error:
             self._fail(error)
