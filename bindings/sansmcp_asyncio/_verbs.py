@@ -17,6 +17,7 @@ from sansmcp.errors import McpError
 from sansmcp.events import ProgressReported
 from sansmcp.session.calls import Call, IncomingRequest
 from sansmcp.session.rounds import Answer, Round
+from sansmcp.session.suspended import SuspendedCall
 from sansmcp.wire.jsoncodec import JsonValue
 
 if TYPE_CHECKING:
@@ -218,6 +219,15 @@ class Verbs(ABC):
     async def refuse_input(self, where: Round | Call, error: McpError) -> bool:
         """Refuse what an `InputRequired` event asks. False when nobody waits for answers any more."""
         return bool(await self._do(self._engine.refuse_input, where, error))
+
+    async def suspend(self, call: Call) -> SuspendedCall:
+        """Put aside a call that waits for answers; whoever waits for it gets `CallSuspended`."""
+        suspended: SuspendedCall = await self._do(self._engine.suspend, call)
+        return suspended
+
+    async def resume(self, suspended: Mapping[str, JsonValue]) -> Any:
+        """Take up a call that was suspended, here or elsewhere, and wait for its result."""
+        return await self._call(self._engine.resume, suspended)
 
     async def respond(self, request: IncomingRequest, result: Any) -> bool:
         """Answer what a `RequestReceived` event asks. False when the server no longer wants it."""

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from ..clock import Deadlines
 from ..errors import (
+    CallSuspended,
     CallTimeout,
     ConnectionEnded,
     ErrorCode,
@@ -26,16 +27,18 @@ from ..errors import (
     RoundsExceeded,
     SansmcpError,
 )
-from ..events import InputRequired, InputWithdrawn, LimitHit
-from ..revisions import Era
+from ..events import ElicitationCompleted, Harmless, InputRequired, InputWithdrawn, LimitHit
+from ..revisions import Era, Revision
 from ..states import CallInput, ClientState, RoundInput, RoundState
 from ..types.lifecycle import Implementation
 from ..types.methods import spec_for
 from ..wire import jsonrpc
+from ..wire.jsoncodec import JsonValue
 from . import legacy, modern
 from .calls import Call, IncomingRequest
 from .connection import ClientConnection
 from .rounds import Answer, IncomingQuestion, Round, back_off, check_answer, read_question
+from .suspended import SuspendedCall, dump, load
 
 _RETRY: Final = "retry"
 
@@ -47,11 +50,18 @@ class Asking(ClientConnection):
         super().__init__(info, **options)
         self._rounds: dict[Round, None] = {}
         """Those that await answers, or the time to go on."""
+        self._pages: dict[str, None] = {}
+        """Ids of pages that the user was sent to, and that are not known to be done."""
         self._round_timers: Deadlines[Round] = Deadlines()
 
     def stats(self) -> dict[str, int]:
         """Sizes of all tables and queues, by name."""
-        return {**super().stats(), "rounds": len(self._rounds), "round_timers": len(self._round_timers)}
+        return {
+            **super().stats(),
+            "rounds": len(self._rounds),
+            "round_timers": len(self._round_timers),
+            "pages": len(self._pages),
+        }
 
     # verbs ---------------------------------------------------------------------------------------
 
@@ -118,6 +128,59 @@ class Asking(ClientConnection):
         self._fail(call, failure)
         return True
 
+    def suspend(self, call: Call, *, now: float) -> SuspendedCall:
+        """Put aside a call whose modern server wants something; what is returned takes it up again.
+
+        It is plain JSON, for `resume` at any later time and in any process. Of each deadline it holds
+        the time left, which does not run meanwhile. Here the call fails with `CallSuspended`.
+
+        Raises LocalProtocolError, with nothing changed, for a call that is not at such a point.
+        """
+        now = self._tick(now)
+        round_ = call.round
+        if round_ is None or not round_.open or round_.refusal is not None:
+            raise LocalProtocolError(f"{call!r}: not suspended: no modern server waits for its answers")
+        suspended = dump(call, round_, now)
+        self._end(call, CallInput.CANCEL, CallSuspended(f"{call.subject}: suspended"))
+        return suspended
+
+    def resume(self, suspended: Mapping[str, JsonValue], *, now: float) -> Call:
+        """Take up a call that was suspended, here or elsewhere: it is asked for as before.
+
+        Raises LocalProtocolError, with nothing sent, for anything but what `suspend` returned, for
+        questions that this client does not declare to answer, and on a legacy connection.
+        """
+        now = self._tick(now)
+        read = load(suspended)
+        raw = read.raw
+        verdict = self._verdict
+        if self._closed or (verdict is not None and verdict.era is Era.LEGACY):
+            raise LocalProtocolError("resume: there is no connection to a modern server")
+        if len(raw["requests"]) > self._room:
+            raise LocalProtocolError("resume: too many questions are open (limit max_questions)")
+        try:
+            asked = self._read_questions(raw["requests"])
+        except RemoteProtocolError as error:
+            raise LocalProtocolError(f"resume: {error}") from error
+        call = self._calls.new(
+            raw["method"],
+            raw["params"],
+            timeout=raw["timeout"],
+            total_timeout=raw["totalTimeout"],
+            wants_progress=raw["progress"],
+            meta=raw["meta"],
+            log_level=raw["logLevel"],
+            auto_rounds=raw["auto"],
+        )
+        call.rounds, call.waits = raw["rounds"], raw["waits"]
+        call.total_at, call.rounds_end_at = read.end("totalLeft", now), read.end("roundsLeft", now)
+        self._calls.asking(call, now)
+        number, state = call.rounds + 1, raw["requestState"]
+        round_ = Round(call, asked, number, self._revision, request_state=state)
+        round_.answers.update(raw["answers"])
+        self._begin(round_, ends_at=read.end("roundLeft", now))
+        return call
+
     def _open_round(self, where: Round | Call) -> Round | None:
         if isinstance(where, Call):
             found = [r for r in self._rounds if r.call is where and r.state is RoundState.OPEN]
@@ -160,11 +223,14 @@ class Asking(ClientConnection):
         asked, state = modern.read_input_required(result)
         if self._no_room(len(asked)):
             raise RemoteProtocolError(PeerFault.INVALID_INPUT_REQUIRED, "too many questions are open")
+        return self._read_questions(asked), state
+
+    def _read_questions(self, asked: Mapping[str, Any]) -> dict[str, IncomingQuestion]:
         questions = {}
         for key, item in asked.items():
             method, params = modern.read_input_request(item)
             questions[key] = read_question(method, params, self._own_capabilities, self._revision)
-        return questions, state
+        return questions
 
     def _on_question(self, request: IncomingRequest) -> None:
         """A legacy server asks by a request of its own, which is in the table."""
@@ -184,10 +250,15 @@ class Asking(ClientConnection):
         self._calls.asked(call)
         self._begin(Round(call, {str(request.id): question}, 1, request.revision, request=request))
 
+    @property
+    def _room(self) -> int:
+        """How many more questions may be open."""
+        return self.limits.max_questions - sum(len(r.questions) for r in self._rounds)
+
     def _no_room(self, more: int) -> bool:
-        limit = self.limits.max_questions
-        if more + sum(len(r.questions) for r in self._rounds) <= limit:
+        if more <= self._room:
             return False
+        limit = self.limits.max_questions
         self._emit(LimitHit("max_questions", f"more than {limit} questions of the server were open"))
         return True
 
@@ -215,12 +286,25 @@ class Asking(ClientConnection):
         self._begin(Round(call, asked, 1, verdict.revision, refusal=error))
         return True
 
+    def _on_page_done(self, params: Mapping[str, Any]) -> None:
+        """`notifications/elicitation/complete`, which only 2025-11-25 has."""
+        name = params.get("elicitationId")
+        if not isinstance(name, str):
+            self._ignore(PeerFault.MALFORMED_NOTIFICATION, "a completed elicitation without elicitationId")
+        elif name in self._pages:
+            del self._pages[name]
+            self._emit(ElicitationCompleted(name))
+        else:
+            self._ignore(Harmless.UNKNOWN_ELICITATION, "an elicitation was completed that is not open")
+
     # rounds --------------------------------------------------------------------------------------
 
-    def _begin(self, round_: Round) -> None:
+    def _begin(self, round_: Round, *, ends_at: float | None = None) -> None:
         self._rounds[round_] = None
         now, call = self._now, round_.call
-        if self.timeouts.round is not None:
+        if ends_at is not None:
+            round_.ends_at = ends_at
+        elif self.timeouts.round is not None:
             round_.ends_at = now + self.timeouts.round
         if call is not None and round_.request is None:
             call.round = round_
@@ -239,6 +323,12 @@ class Asking(ClientConnection):
             return
         if call is not None:
             call.waits = 0
+        for question in round_.questions.values():
+            name = getattr(question.params, "elicitation_id", None)
+            if name is not None and round_.revision is Revision.V2025_11_25:
+                self._pages[name] = None
+                if len(self._pages) > self.limits.max_remembered_ids:
+                    del self._pages[next(iter(self._pages))]
         self._emit(InputRequired(call, round_.questions, round_))
 
     def _arm(self, round_: Round) -> None:

@@ -281,6 +281,11 @@ class CallTable:
         if self._timeouts.progress_resets:
             self._arm(call, now)
 
+    def lasts(self, call: Call) -> None:
+        """Let a call that was sent take as long as it does."""
+        call.idle_timeout = call.total_timeout = call.total_at = None
+        self._deadlines.clear(call.number)
+
     def waiting(self, request_id: RequestId) -> Call | None:
         """The call that waits under exactly this id (type included)."""
         return self._by_id.get(request_id)
@@ -304,8 +309,8 @@ class CallTable:
     def _was_asked(self, call: Call, now: float) -> bool:
         """Whether the server was silent because it waits, or waited, for us. Then it has new time."""
         idle = call.idle_timeout
-        if call.internal or idle is None or idle <= 0:
-            return False
+        if call.internal or call.method == "ping" or idle is None or idle <= 0:
+            return False  # these it answers whatever it waits for
         since = now if self._asked or call.asked else max(self._answered_at, call.answered_at)
         if since + idle <= now:
             return False
