@@ -370,6 +370,8 @@ def test_streams_are_bounded_with_all_exchanges() -> None:
 def test_who_opens_no_session_is_let_go_and_who_listens_is_not() -> None:
     http = serving(sessions=SessionPolicy(confirm_timeout=60.0, idle_timeout=100.0))
     quiet, listening = OldClient(http, None), OldClient(http)
+    assert http.server.notify_changed(ListKind.TOOLS, now=http.now)
+    assert quiet.heard == []
     for _ in range(5):
         quiet.call("ping")  # which opens nothing
         http.advance(11.0)

@@ -97,16 +97,16 @@ class SessionPolicy:
     """Bounds of the legacy sessions of one server, and how they are kept. Times are seconds."""
 
     max_sessions: int = 10_000
-    """Past it `initialize` is answered 503 until one ends: a client that vanishes costs some
-    kilobytes, a million of them must not cost gigabytes."""
+    """Past it `initialize`, or the stream of HTTP+SSE, is answered 503 until one ends: a client that
+    vanishes costs some kilobytes, a million of them must not cost gigabytes."""
 
     idle_timeout: float = 1800.0
     """How long a session lives without a request, an open stream or work for it. Past it: it is
     ended and told, its id is answered 404, and a client opens another."""
 
     confirm_timeout: float = 60.0
-    """The same for a session of which nothing was heard after `initialize`: most such clients were
-    only looking who is there."""
+    """The same for a session of which nothing was heard after `initialize`, or not even that where
+    a stream comes first: most such clients were only looking who is there."""
 
     max_open_requests: int = 256
     """Requests of one session that are being worked on, those included whose client has left: to

@@ -26,7 +26,7 @@ basic/transports/streamable-http (backward compatibility).
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -68,15 +68,15 @@ class OldSseSession(Session):
 
     @property
     def busy(self) -> bool:
-        """Whether it is not idle though nothing comes; listening alone does not open a session."""
-        return self.working > 0 or self.confirmed
+        """Whether it is not idle though nothing comes: to listen is enough, once it was opened."""
+        return self.confirmed
 
 
 class OldSseSessions(Sessions):
     """All sessions of HTTP+SSE of a server. `paths` is where; the rest is as in `Sessions`."""
 
-    def __init__(self, *args: object, paths: OldSsePaths, **options: object) -> None:
-        super().__init__(*args, **options)  # type: ignore[arg-type]
+    def __init__(self, *args: Any, paths: OldSsePaths, **options: Any) -> None:
+        super().__init__(*args, **options)
         self._paths: Final = paths
 
     # requests of HTTP ----------------------------------------------------------------------------
