@@ -40,6 +40,9 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
         CapabilityMissing as CapabilityMissing,
     )
     from .errors import (
+        CloseReason as CloseReason,
+    )
+    from .errors import (
         ConnectFailure as ConnectFailure,
     )
     from .errors import (
@@ -106,10 +109,16 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
         StreamLost as StreamLost,
     )
     from .errors import (
+        SubscriptionLost as SubscriptionLost,
+    )
+    from .errors import (
         UnsupportedProtocolVersion as UnsupportedProtocolVersion,
     )
     from .events import (
         AbandonRequest as AbandonRequest,
+    )
+    from .events import (
+        ChangesMissed as ChangesMissed,
     )
     from .events import (
         CloseConnection as CloseConnection,
@@ -206,6 +215,15 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
     )
     from .events import (
         SessionStarted as SessionStarted,
+    )
+    from .events import (
+        SubscriptionClosed as SubscriptionClosed,
+    )
+    from .events import (
+        SubscriptionInterrupted as SubscriptionInterrupted,
+    )
+    from .events import (
+        SubscriptionOpened as SubscriptionOpened,
     )
     from .events import (
         ToolExcluded as ToolExcluded,
@@ -323,6 +341,8 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
     )
     from .session.rounds import IncomingQuestion as IncomingQuestion
     from .session.rounds import Round as Round
+    from .session.subscriptions import ChangeBuffer as ChangeBuffer
+    from .session.subscriptions import Relisten as Relisten
     from .session.suspended import SuspendedCall as SuspendedCall
     from .stdio import (
         NO_RESTART as NO_RESTART,
@@ -370,19 +390,20 @@ _HOMES: Final = {
     "context": "Context",
     "errors": (
         "AuthorizationRequired CallCancelled CallFailure CallSuspended CallTimeout CapabilityMissing "
-        "ConnectFailure QuestionFailed "
+        "CloseReason ConnectFailure QuestionFailed "
         "ConnectTimeout ConnectionEnded ErrorCode HandshakeFailed HttpFailure InputRefused InvalidAnswer "
         "InvalidResponse LocalProtocolError McpError NoCommonVersion PaginationError PeerFault "
         "RedirectRefused RemoteProtocolError RoundsExceeded SansmcpError SessionExpired SpawnFailed "
-        "StreamLost UnsupportedProtocolVersion"
+        "StreamLost SubscriptionLost UnsupportedProtocolVersion"
     ),
     "events": (
-        "AbandonRequest CloseConnection DeliveryFailed DeviationTolerated ElicitationCompleted EraDecided "
-        "Event Harmless InputRequired InputWithdrawn LimitHit ListChanged ListKind LogReceived "
+        "AbandonRequest ChangesMissed CloseConnection DeliveryFailed DeviationTolerated "
+        "ElicitationCompleted EraDecided Event Harmless InputRequired InputWithdrawn LimitHit "
+        "ListChanged ListKind LogReceived "
         "MessageIgnored NotificationReceived PeerGone ProgressReported Reconnect RequestCancelled "
         "RequestFailed RequestReceived ResourceUnwatched ResourceUpdated ResourceWatched ResultReady "
         "SendNotification SendRequest SendResponse ServerStreamEnded ServerStreamOpened SessionEnded "
-        "SessionStarted ToolExcluded WireEvent"
+        "SessionStarted SubscriptionClosed SubscriptionInterrupted SubscriptionOpened ToolExcluded WireEvent"
     ),
     "forms": "apply_defaults check_form",
     "limits": "CLIENT_LIMITS Limits SERVER_LIMITS Timeouts",
@@ -396,6 +417,7 @@ _HOMES: Final = {
         "Auto Evidence Legacy Outcome Pin ProbeContext ProbeOutcome Step TransportKind Verdict classify_probe"
     ),
     "session.rounds": "IncomingQuestion Round",
+    "session.subscriptions": "ChangeBuffer Relisten",
     "session.suspended": "SuspendedCall",
     "stdio": "Command NO_RESTART RestartPolicy ShutdownLadder StdioClient child_environment",
     "line_client": "LineClient",

@@ -28,21 +28,19 @@ from .errors import (
 )
 from .events import (
     DeviationTolerated,
-    ListChanged,
-    ListKind,
     LogReceived,
     NotificationReceived,
     RequestReceived,
-    ResourceUpdated,
     ResultReady,
 )
 from .limits import CLIENT_LIMITS, Limits, Timeouts
-from .revisions import Era
+from .revisions import Era, Revision
 from .session import legacy, modern
 from .session.asking import Asking
 from .session.calls import BatchReply, Call, IncomingRequest
 from .session.era import Auto, Mode, TransportKind, Verdict
 from .session.gates import check_params, declared
+from .session.listening import SUBSCRIBE, UNSUBSCRIBE, Listening
 from .session.pagination import PageWalk
 from .session.rounds import QUESTIONS
 from .session.typing import to_wire
@@ -64,7 +62,7 @@ Timeout: TypeAlias = float | _Default | None
 """Seconds, None for no limit, or `DEFAULT` for the engine's own."""
 
 
-class ClientEngine(Asking):
+class ClientEngine(Asking, Listening):
     """One client connection as a state machine.
 
     `info` is who this client says it is. `capabilities` is what it can be asked for. `mode` is
@@ -266,6 +264,17 @@ class ClientEngine(Asking):
             raise LocalProtocolError(f"level must be one of {', '.join(modern.LOG_LEVELS)}")
         return self.request("logging/setLevel", {"level": level}, now=now, **options)
 
+    def subscribe_resource(self, uri: str, *, now: float, **options: Any) -> Call:
+        """Subscribe the session to a resource (legacy): changes are told by `ResourceUpdated`.
+
+        `listen` does the same in both eras; when it ends, the session is no longer subscribed.
+        """
+        return self.request(SUBSCRIBE, {"uri": uri}, now=now, **options)
+
+    def unsubscribe_resource(self, uri: str, *, now: float, **options: Any) -> Call:
+        """Undo `subscribe_resource` (legacy)."""
+        return self.request(UNSUBSCRIBE, {"uri": uri}, now=now, **options)
+
     def roots_changed(self, *, now: float) -> None:
         """Tell the server that the roots changed (legacy; a LocalProtocolError in modern)."""
         self.notify("notifications/roots/list_changed", now=now)
@@ -343,7 +352,7 @@ class ClientEngine(Asking):
     def _check(self, call: Call) -> None:
         verdict = self._verdict
         spec = spec_for(call.method)
-        if verdict is None or spec is None:
+        if verdict is None or spec is None or self._check_listen(call):
             return
         check_params(spec, call.params, verdict.revision, Direction.CLIENT_TO_SERVER)
         if call.log_level is not None and verdict.era is Era.LEGACY:
@@ -487,6 +496,8 @@ class ClientEngine(Asking):
 
     def _on_notification(self, message: jsonrpc.Notification) -> None:
         params = message.params
+        if self._take_change(message):
+            return
         match message.method:
             case "notifications/progress":
                 self._take_progress(params)
@@ -497,18 +508,8 @@ class ClientEngine(Asking):
                     return
                 name = logger if isinstance(logger, str) else None
                 self._emit(LogReceived(str(level), name, params["data"]))
-            case "notifications/tools/list_changed":
-                self._emit(ListChanged(ListKind.TOOLS))
-            case "notifications/resources/list_changed":
-                self._emit(ListChanged(ListKind.RESOURCES))
-            case "notifications/prompts/list_changed":
-                self._emit(ListChanged(ListKind.PROMPTS))
-            case "notifications/resources/updated":
-                uri = params.get("uri")
-                if isinstance(uri, str):
-                    self._emit(ResourceUpdated(uri))
-                else:
-                    self._ignore(PeerFault.MALFORMED_NOTIFICATION, "an update without uri")
+            case "notifications/elicitation/complete" if self._revision is Revision.V2025_11_25:
+                self._on_page_done(params)
             case "notifications/cancelled":
                 self._take_cancelled(params)
             case method:

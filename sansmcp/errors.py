@@ -188,6 +188,13 @@ class PeerFault(Enum):
     UNKNOWN_PROGRESS_TOKEN = auto()
     PROGRESS_NOT_INCREASING = auto()
     MALFORMED_CANCEL = auto()
+    NOT_ACKNOWLEDGED = auto()
+    """Something of a subscription came before its acknowledgment."""
+    ALREADY_ACKNOWLEDGED = auto()
+    UNKNOWN_SUBSCRIPTION = auto()
+    """A change that was told on a subscription which nobody has."""
+    NOT_SUBSCRIBED = auto()
+    """A change that was told, or granted, without having been asked for."""
     CURSOR_LOOP = auto()
     WRITE_CLOSED = auto()
     """The peer stopped reading what we write."""
@@ -462,6 +469,30 @@ class InputRefused(CallFailure):
 
 class CallSuspended(CallFailure):
     """The call was put aside with ``suspend``: it goes on where ``resume`` is given what that returned."""
+
+
+class CloseReason(Enum):
+    """Why a subscription ended."""
+
+    LOCAL = "local"
+    """By this side."""
+    GRACEFUL = "graceful"
+    """By the server, which said so."""
+    LOST = "lost"
+    """Without a word: changes may have been missed."""
+    LAGGED = "lagged"
+    """By this side, because changes were not read as fast as they came."""
+
+
+class SubscriptionLost(CallFailure):
+    """A subscription ended in a way that changes may have been missed: read again what matters.
+
+    `reason` is LOST or LAGGED; the cause is the error that ended it, if there was one.
+    """
+
+    def __init__(self, message: str, *, reason: CloseReason) -> None:
+        super().__init__(message)
+        self.reason: Final = reason
 
 
 class PaginationError(CallFailure):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
-from .errors import PeerFault, RemoteProtocolError, SansmcpError
+from .errors import CloseReason, PeerFault, RemoteProtocolError, SansmcpError
 from .revisions import Era, Revision
 from .session.typing import typed_result
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .session.era import Evidence, Verdict
     from .session.rounds import IncomingQuestion, Round
     from .types.lifecycle import Implementation, ServerCapabilities
+    from .types.subscriptions import SubscriptionFilter
     from .wire.jsonrpc import RequestId
 
 
@@ -204,6 +205,8 @@ class Harmless(Enum):
     LATE_RESPONSE = auto()
     """The answer came after its call had ended here."""
     LATE_PROGRESS = auto()
+    LATE_CHANGE = auto()
+    """Told on a subscription that had ended here."""
     LATE_CANCEL = auto()
     """Cancelled after it was answered."""
     UNKNOWN_NOTIFICATION = auto()
@@ -367,6 +370,8 @@ class ListChanged(Event):
     """A list of the server changed; read it again."""
 
     kind: ListKind
+    call: Call | None = None
+    """The `listen` on which it was told; None for a legacy session where nobody listens."""
 
 
 @attrs.define(eq=False)
@@ -374,6 +379,50 @@ class ResourceUpdated(Event):
     """A resource that was subscribed to changed."""
 
     uri: str
+    call: Call | None = None
+    """The `listen` on which it was told; None for a legacy session where nobody listens."""
+
+
+@attrs.define(eq=False)
+class SubscriptionOpened(Event):
+    """From now on the server tells of changes: what was read before may be out of date."""
+
+    call: Call
+    honored: SubscriptionFilter
+    """What it will tell of: all that was asked for, or less."""
+    refused: SubscriptionFilter
+    """What was asked for and will not be told."""
+
+
+@attrs.define(eq=False)
+class SubscriptionInterrupted(Event):
+    """A subscription was lost and will be asked for again; until then changes are missed."""
+
+    call: Call
+    error: SansmcpError
+    attempt: int
+    """How often it will have been asked for again, counted from 1."""
+    retry_at: float
+
+
+@attrs.define(eq=False)
+class ChangesMissed(Event):
+    """A subscription that was interrupted is open again: read again what you rely on.
+
+    It comes right after the `SubscriptionOpened`.
+    """
+
+    call: Call
+
+
+@attrs.define(eq=False)
+class SubscriptionClosed(Event):
+    """A subscription that was open has ended. It is the end of its call."""
+
+    call: Call
+    reason: CloseReason
+    error: SansmcpError | None = None
+    """What ended it, unless that was this side or the server's result."""
 
 
 @attrs.define(eq=False)
@@ -422,6 +471,7 @@ class PeerGone(Event):
 
 __all__ = [
     "AbandonRequest",
+    "ChangesMissed",
     "CloseConnection",
     "DeliveryFailed",
     "DeviationTolerated",
@@ -454,6 +504,9 @@ __all__ = [
     "ServerStreamOpened",
     "SessionEnded",
     "SessionStarted",
+    "SubscriptionClosed",
+    "SubscriptionInterrupted",
+    "SubscriptionOpened",
     "ToolExcluded",
     "WireEvent",
 ]

@@ -125,6 +125,9 @@ class Timeouts:
     rounds: float | None = None
     """For all rounds of a call, from the first question on. Further questions never extend it."""
 
+    ack: float = 5.0
+    """For the acknowledgment of a subscription (modern)."""
+
     ping: float = 10.0
     """For the answer to a ping (legacy)."""
 

@@ -42,6 +42,8 @@ from ..events import (
     SendRequest,
     SendResponse,
     SessionStarted,
+    SubscriptionClosed,
+    SubscriptionInterrupted,
 )
 from ..revisions import Era
 from ..session.calls import Call
@@ -228,6 +230,9 @@ class HttpClient(Sessions):
                         self._relisted(event)
                     else:
                         self._events.append(event)
+                case SubscriptionClosed(call=call) | SubscriptionInterrupted(call=call):
+                    self._let_go(call)
+                    self._events.append(event)
                 case CloseConnection():
                     self._end()
                 case Reconnect():

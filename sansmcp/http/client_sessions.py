@@ -137,8 +137,11 @@ class Sessions(Requests):
         """The server knows that it is initialized, or does not say so: go on."""
         self._gate = None
         self._timers.clear((_GATE, 0))
-        if self._listen and self._standing is None and self._old_endpoint is None:
-            self._open_standing()
+        if self._standing is None and self._old_endpoint is None:
+            if self._listen:
+                self._open_standing()
+            else:
+                self._hears_nothing(HttpFailure("the server's own stream is not asked for"))
         while self._behind and self._gate is None:
             event = self._behind.popleft()
             if isinstance(event, SendNotification):
@@ -267,12 +270,18 @@ class Sessions(Requests):
                 text = f"{ex.subject}: gone after {stream.tries} tries; at last: {error}"
                 error = StreamLost(text, status=error.status, fault=PeerFault.STREAM_ENDED, retryable=True)
             self._tell(ServerStreamEnded(error))
+            self._hears_nothing(error)
             return
         # Such a server has no stream of its own. It is not asked again.
         self._listen = False
+        self._hears_nothing(error)
         if error.status != 405:
             detail = f"{ex.subject}: refused with HTTP {error.status} instead of 405"
             self._tell(DeviationTolerated(PeerFault.UNEXPECTED_STATUS, detail))
+
+    def _hears_nothing(self, error: HttpFailure) -> None:
+        """What the server has to tell by itself does not come."""
+        self.engine.pushes_ended(error, now=self._now)
 
     # time ----------------------------------------------------------------------------------------
 

@@ -1,20 +1,29 @@
 """Subscriptions: what is asked for, what is granted, and who is told of what.
 
-Pure tables; the engines of both roles use them.
+Tables and rules, for the engines of both roles: `publisher.py` tells, `listening.py` is told.
 
 Specification: 2026-07-28, basic/patterns/subscriptions; 2025-11-25, server/resources (subscriptions).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from ..errors import ErrorCode, McpError
-from ..events import ListKind
+import attrs
+
+from ..errors import (
+    CallCancelled,
+    ErrorCode,
+    LocalProtocolError,
+    McpError,
+    SansmcpError,
+)
+from ..events import Event, ListKind
+from ..states import SUBSCRIPTION, Machine, SubscriptionInput, SubscriptionState
 from ..types.subscriptions import SubscriptionFilter
-from .calls import IncomingRequest
+from .calls import Call, IncomingRequest
 from .gates import declared
 from .modern import PREFIX
 
@@ -91,6 +100,18 @@ def honored_of(asked: SubscriptionFilter, capabilities: Mapping[str, Any]) -> Su
     return filter_of(kinds, uris if declared("resources.subscribe", capabilities) else [])
 
 
+def refused_of(asked: SubscriptionFilter, honored: SubscriptionFilter) -> SubscriptionFilter:
+    """The part of `asked` that is not in `honored`."""
+    granted = set(honored.resource_subscriptions or ())
+    kinds = tuple(kind for kind in kinds_of(asked) if kind not in kinds_of(honored))
+    return filter_of(kinds, [uri for uri in asked.resource_subscriptions or () if uri not in granted])
+
+
+def covers(honored: SubscriptionFilter, uri: str) -> bool:
+    """Whether a server that grants `honored` may tell of `uri`, or of what lies inside it."""
+    return any(uri.startswith(granted) for granted in honored.resource_subscriptions or ())
+
+
 class ListenTable:
     """The open listen requests of one server engine, found by what they want to hear of."""
 
@@ -158,3 +179,99 @@ class ListenTable:
     def for_uri(self, uri: str) -> list[IncomingRequest]:
         """Who is told that a resource changed."""
         return list(self._by_uri.get(uri, ()))
+
+
+@attrs.frozen(kw_only=True)
+class Relisten:
+    """When a client asks again for a subscription that was lost. What happened meanwhile is not told.
+
+    After `delay` seconds, which double with each attempt up to `max_delay`. After `attempts` in a row
+    that came to nothing it is closed as lost. A server that refuses ends it at once.
+    """
+
+    attempts: int = 5
+    delay: float = 1.0
+    max_delay: float = 60.0
+
+    def __attrs_post_init__(self) -> None:
+        if self.attempts < 1 or self.delay < 0 or self.max_delay < 0:
+            raise LocalProtocolError(f"{self!r}: at least one attempt, and no negative delays")
+
+    def wait(self, attempt: int) -> float:
+        """How long (seconds) to wait before the attempt of this number, counted from 1."""
+        return min(self.max_delay, self.delay * 2.0 ** min(attempt - 1, 64))
+
+
+@attrs.define(eq=False)
+class Subscription:
+    """A client's subscription and how it stands."""
+
+    call: Call
+    asked: SubscriptionFilter
+    ack_timeout: float
+    relisten: Relisten | None
+    honored: SubscriptionFilter = attrs.field(factory=SubscriptionFilter)
+    """What is granted, as long as it is open."""
+    opened: bool = False
+    """Whether it was ever acknowledged."""
+    attempts: int = 0
+    """How often in a row it was asked for again since it was lost."""
+    in_session: bool = False
+    """Legacy: whether the session has it, or is being asked for it."""
+    uses: list[str] = attrs.field(factory=list)
+    """Legacy: the resources that were subscribed to for it."""
+    pending: int = 0
+    """Legacy: how many of these requests are not answered."""
+    granted: list[str] = attrs.field(factory=list)
+    """Legacy: the resources whose request was answered with a result."""
+    machine: Machine[SubscriptionState, SubscriptionInput] = attrs.field(
+        factory=lambda: Machine(SUBSCRIPTION), init=False
+    )
+
+    @property
+    def state(self) -> SubscriptionState:
+        """Where it stands: see the table `states.SUBSCRIPTION`."""
+        return self.machine.state
+
+    @property
+    def open(self) -> bool:
+        """Whether it is acknowledged and not closed."""
+        return self.machine.state is SubscriptionState.OPEN
+
+    def wait_after(self, error: SansmcpError) -> float | None:
+        """How long to wait before it is asked for again since it ended by `error`; None: it is closed."""
+        final = isinstance(error, (McpError, LocalProtocolError, CallCancelled))
+        if self.relisten is None or not self.opened or final or self.attempts >= self.relisten.attempts:
+            return None
+        return self.relisten.wait(self.attempts + 1)
+
+
+class ChangeBuffer:
+    """What a subscription told and nobody has read: bounded, and nothing in it twice.
+
+    That something changed is not news before the last time was read. For bindings; an event loop that
+    takes events as they come needs none.
+    """
+
+    def __init__(self, size: int = 64) -> None:
+        if size < 1:
+            raise LocalProtocolError(f"a buffer of {size} changes cannot hold any")
+        self._size = size
+        self._waiting: dict[Hashable, Event] = {}
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def put(self, event: Event) -> bool:
+        """Keep an event. False when there is no room: then the subscription lags, and is to be ended."""
+        key = (type(event), getattr(event, "kind", None), getattr(event, "uri", None))
+        if key not in self._waiting and len(self._waiting) >= self._size:
+            return False
+        self._waiting.setdefault(key, event)
+        return True
+
+    def take(self) -> Event | None:
+        """The oldest event, or None."""
+        if not self._waiting:
+            return None
+        return self._waiting.pop(next(iter(self._waiting)))
