@@ -14,7 +14,7 @@ from typing import Final
 from .narrate import MAX_PARSED
 from .redact import HIDDEN, tells_of_secret
 
-_START: Final = re.compile(rb"(?:[A-Z]{3,10} \S+ HTTP/1\.[01]|HTTP/1\.[01] [0-9]{3}[^\r\n]*)\r?\n")
+_START: Final = re.compile(rb"(?:[A-Z]{3,10} \S+ HTTP/1\.[01]|HTTP/1\.[01] [0-9]{3}\b[^\r\n]*)\r?(?:\n|\Z)")
 _CHUNK: Final = re.compile(rb"[0-9a-fA-F]{1,8}(?:;[^\r\n]*)?")
 _DULL: Final = frozenset(
     {
@@ -48,16 +48,11 @@ class HttpSplitter:
 
     def feed(self, data: bytes) -> None:
         """Tell of what is complete now."""
+        if self._head is None and _START.match(data):
+            self.flush()  # of another connection, or without an end of its own
+            self._left = None
         at = 0
         while at < len(data):
-            if self._head is None and (at == 0 or self._left is None):
-                match = _START.match(data, at)
-                if match is not None:
-                    self.flush()
-                    start = match[0].decode("ascii", "backslashreplace").strip()
-                    self._head, self._left = [_QUERY.sub("?…", start)], None
-                    at = match.end()
-                    continue
             if self._head is None and self._left is not None:
                 at = self._counted(data, at, self._left)
             else:
@@ -65,9 +60,7 @@ class HttpSplitter:
 
     def flush(self) -> None:
         """Tell of what is there, complete or not."""
-        line, whole = bytes(self._kept), self._size
-        self._kept.clear()
-        self._size = 0
+        line, whole = self._take()
         if self._head is not None:
             told, self._head = "; ".join(self._head), None
             self._tell_head(told)
@@ -77,24 +70,32 @@ class HttpSplitter:
         elif line.strip() and not line.startswith(_STREAM_FIELDS) and not _CHUNK.fullmatch(line.strip()):
             self._tell_message(line, whole)
 
+    def _counted(self, data: bytes, at: int, left: int) -> int:
+        piece = data[at : at + left]
+        self._keep(piece)
+        self._left = left - len(piece) or None
+        if self._left is None:
+            self._tell_message(*self._take())
+        return at + len(piece)
+
     def _line(self, data: bytes, at: int) -> int:
         end = data.find(b"\n", at)
         self._keep(data[at : len(data) if end < 0 else end])
         if end < 0:
             return len(data)
-        if self._head is None:
-            self.flush()
+        if self._head is not None:
+            self._field(self._head, self._take()[0].decode("latin-1").strip())
+        elif _START.match(self._kept):
+            start = self._take()[0].decode("ascii", "backslashreplace").strip()
+            self._head = [_QUERY.sub("?…", start)]
         else:
-            self._field(self._head)
+            self.flush()
         return end + 1
 
-    def _field(self, head: list[str]) -> None:
-        text = self._kept.decode("latin-1").strip()
+    def _field(self, head: list[str], text: str) -> None:
         if not text:
             self.flush()
             return
-        self._kept.clear()
-        self._size = 0
         name, _, value = text.partition(":")
         name, value = name.lower(), value.strip()
         if name == "content-length" and value.isascii() and value.isdigit():
@@ -103,14 +104,12 @@ class HttpSplitter:
             secret = name not in _CHALLENGES and tells_of_secret(name)
             head.append(f"{name}: {HIDDEN if secret else _QUERY.sub('?…', value)}")
 
-    def _counted(self, data: bytes, at: int, left: int) -> int:
-        piece = data[at : at + left]
-        self._keep(piece)
-        self._left = left - len(piece) or None
-        if self._left is None:
-            self.flush()
-        return at + len(piece)
-
     def _keep(self, piece: bytes) -> None:
         self._size += len(piece)
         self._kept += piece[: MAX_PARSED + 1 - len(self._kept)]
+
+    def _take(self) -> tuple[bytes, int]:
+        taken = bytes(self._kept), self._size
+        self._kept.clear()
+        self._size = 0
+        return taken

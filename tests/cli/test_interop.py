@@ -1,15 +1,22 @@
-"""The commands against servers that somebody else wrote."""
+"""The commands against servers that somebody else wrote, and what they serve for clients of others."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
 
-from tests.peers.registry import PEERS, available
+from sansmcp import ALL_REVISIONS
+from tests.interop import demo_server
+from tests.interop.support import needs
+from tests.interop.test_clients_http import got
+from tests.interop.test_clients_http import run as use
+from tests.interop.test_clients_stdio import expected, spoken
+from tests.peers.registry import CLIENTS, PEERS, available
 
-from .run import Ran, invoke
+from .run import Ran, invoke, serve_http
 
 pytestmark = [pytest.mark.req("AA11"), pytest.mark.interop]
 
@@ -59,3 +66,14 @@ def test_everything_has_all_kinds_of_things(tmp_path: Path) -> None:
     assert failed.code == 1
     structured = ask(name, tmp_path, "call", "get-structured-content", "location=Chicago")
     assert "temperature" in json.loads(structured.out)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_what_is_served_over_http_is_for_their_clients(client: str, tmp_path: Path) -> None:
+    needs(client)
+    revision = spoken(client, ALL_REVISIONS)
+    assert revision is not None
+    with serve_http(f"{demo_server.__file__}:app", cwd=tmp_path) as (url, _):
+        code, out, err = asyncio.run(use(client, url, tmp_path))
+    assert code == 0, err
+    assert got(out) == expected(client, revision)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 
 from sansmcp_cli.redact import Redactor, tells_of_secret
 
-from .run import DEMO, RICH, invoke, rough, run
+from .bad_http import bad_server
+from .run import DEMO, RICH, invoke, rough, run, serve_http
 
 pytestmark = pytest.mark.req("AA11")
 
@@ -112,6 +114,81 @@ def test_an_option_that_is_given_wrongly_is_not_quoted() -> None:
     ran = invoke("tools", "--env", SECRET, "--", *DEMO)
     assert ran.code == 2
     assert SECRET not in ran.err
+
+
+# over HTTP ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with serve_http(cwd=tmp_path_factory.mktemp("demo")) as (url, _):
+        yield url
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_the_trace_over_http_names_headers_and_hides_what_they_hold(mode: str, url: str) -> None:
+    given = ["--header", f"X-Team: {SECRET}", "--bearer-env", "MY_VARIABLE", "--mode", mode, "--trace"]
+    ran = invoke("call", url, "echo", f"text=it is {SECRET}!", *given, env={"MY_VARIABLE": "b" + SECRET})
+    assert (ran.code, ran.out) == (0, f"it is {SECRET}!\n")
+    assert SECRET not in ran.err
+    assert "reach: http://127.0.0.1:" in ran.err
+    assert "/mcp with the headers x-team, authorization" in ran.err
+    lines = [re.sub(r"^ +[\d.]+ ", "", line) for line in ran.err.splitlines()]
+    heads = [line for line in lines if line.startswith("→ POST /mcp HTTP/1.1; ")]
+    assert heads
+    assert all("x-team: [hidden]" in line and "authorization: [hidden]" in line for line in heads)
+    if mode == "legacy":
+        assert "; mcp-session-id: [hidden]" in ran.err
+    assert any(line.startswith("← HTTP/1.1 200 OK; content-type: ") for line in lines)
+    assert any(line.startswith("→ request tools/call #") and "it is [hidden]!" in line for line in lines)
+    assert any(line.startswith("← result #") for line in lines)
+
+
+def test_the_query_of_a_url_is_hidden(url: str) -> None:
+    secret_url = f"{url}?key={SECRET}&x=1"
+    for args in (["tools", secret_url, "--trace"], ["probe", secret_url, "--mode", "legacy", "--trace"]):
+        ran = invoke(*args)
+        assert ran.code == 0, ran.err
+        assert SECRET not in ran.out + ran.err
+        assert "POST /mcp?… HTTP/1.1" in ran.err
+
+
+def test_what_a_server_says_of_a_token_is_hidden() -> None:
+    """Its refusal quotes the token."""
+    with bad_server() as url:
+        token = ["--header", f"Authorization: Bearer {SECRET}"]
+        for option in ("--json", "--trace"):
+            ran = invoke("probe", f"{url}/secret", *token, option)
+            assert ran.code == 3
+            assert SECRET not in ran.out + ran.err
+            assert "HTTP 401, “token [hidden] is not known”" in ran.err
+
+
+def test_headers_of_a_file_are_hidden_too(url: str, tmp_path: Path) -> None:
+    file = tmp_path / "headers"
+    file.write_text(f"# for everything\n\nX-Team: {SECRET}\nX-Api-Key: 77\n", encoding="utf-8")
+    ran = invoke("tools", url, "--header", f"@{file}", "--trace")
+    assert ran.code == 0, ran.err
+    assert SECRET not in ran.err
+    assert "x-team: [hidden]; x-api-key: [hidden]" in ran.err
+    file.write_text(f"X-Team: red\n{SECRET}\n", encoding="utf-8")
+    ran = invoke("tools", url, "--header", f"@{file}")
+    told = f"--header @{file}: line 2: give 'NAME: VALUE', or @FILE with such lines"
+    assert (ran.code, ran.err) == (2, f"sansmcp: {told}\n")
+
+
+def test_a_server_hides_what_clients_send(tmp_path: Path) -> None:
+    with serve_http("--trace", cwd=tmp_path) as (url, process):
+        given = ["--header", f"Authorization: Bearer {SECRET}", "--mode", "legacy"]
+        ran = invoke("call", f"{url}?token={SECRET}", "echo", "text=hi", *given)
+        assert (ran.code, ran.out) == (0, "hi\n")
+        process.terminate()
+        _, err = process.communicate(timeout=30)
+    assert SECRET not in err
+    assert "← POST /mcp?… HTTP/1.1; " in err
+    assert "authorization: [hidden]" in err
+    assert "mcp-session-id: [hidden]" in err
+    assert "← request tools/call #" in err
 
 
 # the redactor alone ------------------------------------------------------------------------------
