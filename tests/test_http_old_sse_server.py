@@ -309,8 +309,9 @@ def test_a_client_is_asked_on_its_stream(version: str) -> None:
     client = OldClient(http, version, capabilities=EVERYTHING)
     client.call()
     related = http.request
-    for more in ({"related": related}, {"session": http.server.sessions[0]}):
-        asked = http.server.request("roots/list", now=http.now, **more)  # type: ignore[arg-type]
+    ways: list[dict[str, Any]] = [{"related": related}, {"session": http.server.sessions[0]}]
+    for way in ways:
+        asked = http.server.request("roots/list", now=http.now, **way)
         http.drain()
         assert client.last["method"] == "roots/list"
         assert http.server.stats()["session_calls"] == 1
@@ -448,7 +449,7 @@ def test_no_secret_is_shown() -> None:
     assert client.last["error"]["code"] == -32600
     http.leave(client.stream)
     client.post(INITIALIZED)
-    assert secret not in repr([http.said, http.request, http.server.sessions, http.request.origin])
+    assert secret not in f"{http.said} {http.request} {http.request.origin} {http.request.params}"
 
 
 @pytest.mark.req("P8", "W11")
@@ -465,7 +466,7 @@ def test_equal_ids_of_several_clients_do_not_meet(data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(1, 20))):
         who = data.draw(st.integers(0, 2))
         client = clients[who]
-        if waiting and data.draw(st.booleans()):
+        if bool(waiting) and data.draw(st.booleans()):
             owner, request = waiting.pop(data.draw(st.integers(0, len(waiting) - 1)))
             http.answer({"tools": [], "owner": owner}, request)
         else:

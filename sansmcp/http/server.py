@@ -35,7 +35,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import chain
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from ..clock import Deadlines
 from ..errors import ErrorCode, LocalProtocolError, McpError, PeerFault
@@ -59,6 +59,7 @@ from ..types.methods import Kind, Method, spec_for
 from ..wire import jsonrpc
 from ..wire.jsoncodec import JsonCodec, JsonError, JsonValue, default_codec
 from ..wire.sse import encode_event
+from .engines import EngineFactory
 from .era import is_modern
 from .exchange import EVENT_STREAM, JSON, ExchangeId, HttpRequest, ServerExchangeOp, field_map
 from .guard import DEFAULT_POLICY, GuardPolicy, Refusal
@@ -85,24 +86,6 @@ _FAULTS: Final = {
 
 _OF_MODERN: Final = frozenset({"open_requests", "subscriptions", "listened_uris"})
 """What `stats` has of the engine of all modern requests."""
-
-
-class EngineFactory(Protocol):
-    """Makes an engine; `App.engine` is one."""
-
-    def __call__(
-        self,
-        *,
-        now: float,
-        limits: Limits,
-        codec: JsonCodec,
-        revisions: Sequence[Revision],
-        ids_per_exchange: bool,
-        check: EnvelopeCheck | None,
-        strict: bool,
-    ) -> ServerEngine:
-        """The parameters are those of `ServerEngine`."""
-        ...
 
 
 class HttpServer:
@@ -184,7 +167,7 @@ class HttpServer:
         shared: dict[str, Any] = {
             "policy": sessions or SessionPolicy(),
             "entropy": entropy,
-            "count": lambda: sum(map(len, self._keepers)),
+            "count": lambda: sum(len(keeper) for keeper in self._keepers),
             "codec": self._codec,
             "max_batch": limits.max_batch,
         }
@@ -196,7 +179,7 @@ class HttpServer:
             self._old = OldSseSessions(
                 lambda now: engine(now, revisions=older), self._out, paths=old_sse, **shared
             )
-        self._keepers: Final = tuple(k for k in (self._sessions, self._old) if k is not None)
+        self._keepers: tuple[Sessions, ...] = tuple(k for k in (self._sessions, self._old) if k is not None)
         """Who keeps sessions."""
 
     # pulls ---------------------------------------------------------------------------------------
