@@ -282,8 +282,9 @@ class HttpConnector:
                     if c.codec.reusable:
                         self._pool.freed(c.id, self._now, c.keep)
                         self._decide()
-                    else:
+                    elif c.codec.should_close:
                         self._close(c)
+                    # else something came after it, which is told next
                 case HttpFault(fault=fault, detail=detail):
                     self._on_fault(c, fault, detail)
                 case ConnectionClosed():
@@ -304,8 +305,9 @@ class HttpConnector:
         c.keep = None if said is None else max(int(said[1]) - _KEEP_MARGIN, 0.0)
         self._jobs[exchange].head = True
         if media_type(head.headers.get("content-type")) == EVENT_STREAM:
-            self._pool.streams(c.id)
             c.codec.set_max_body(None)
+            self._pool.streams(c.id, self._now)
+            self._decide()
         self.client.response_started(exchange, head.status, head.headers.items(), self._now)
 
     def _on_fault(self, c: _Connection, fault: PeerFault, detail: str) -> None:
@@ -467,7 +469,8 @@ class HttpConnector:
         if job is None:
             return
         if job.conn is None:
-            self._pool.forget(exchange)
+            self._pool.forget(exchange, self._now)
+            self._decide()
         else:
             self._close(self._conns[job.conn])
 

@@ -173,7 +173,7 @@ class Pool:
         self._again[exchange] = None
         self._assign(now)
 
-    def forget(self, exchange: ExchangeId) -> None:
+    def forget(self, exchange: ExchangeId, now: float) -> None:
         """`exchange` waits no longer. Harmless for one that is on a connection, or none.
 
         A connection that is being opened for it is opened all the same.
@@ -184,6 +184,7 @@ class Pool:
         for conn, whose in self._dialling.items():
             if whose == exchange:
                 self._dialling[conn] = None
+        self._assign(now)
 
     def opened(self, conn: ConnectionId, now: float) -> None:
         """A connection is there."""
@@ -194,9 +195,10 @@ class Pool:
             self._fresh.discard(exchange)
             self._carry(conn, exchange, reused=False)
 
-    def streams(self, conn: ConnectionId) -> None:
+    def streams(self, conn: ConnectionId, now: float) -> None:
         """What comes on `conn` is an event stream."""
         self._streams.add(conn)
+        self._assign(now)
 
     def freed(self, conn: ConnectionId, now: float, keep: float | None) -> None:
         """The exchange on `conn` is over; the server keeps it for `keep` seconds, None: unknown."""

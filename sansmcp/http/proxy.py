@@ -79,10 +79,11 @@ def proxy_for(url: Url, environ: Mapping[str, str]) -> Proxy | None:
     ``REQUEST_METHOD``: in a CGI program it is what a client sent as a header. Raises LocalProtocolError
     for a proxy that cannot be used.
     """
-    names = [f"{url.scheme}_proxy", f"{url.scheme}_proxy".upper(), "all_proxy", "ALL_PROXY"]
-    if "REQUEST_METHOD" in environ:
-        names.remove("HTTP_PROXY") if "HTTP_PROXY" in names else None
-    chosen = next((environ[name].strip() for name in names if environ.get(name, "").strip()), None)
+    own = f"{url.scheme}_proxy"
+    names = [own, own.upper(), "all_proxy", "ALL_PROXY"]
+    if "REQUEST_METHOD" in environ and own == "http_proxy":
+        names.remove("HTTP_PROXY")
+    chosen = next((value for name in names if (value := environ.get(name, "").strip())), None)
     if chosen is None or is_loopback(url.host):
         return None
     exceptions = environ.get("no_proxy", environ.get("NO_PROXY", ""))
