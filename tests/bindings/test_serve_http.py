@@ -18,6 +18,7 @@ import sansmcp_asyncio
 from sansmcp import App, Context, Event, LimitHit, RequestCancelled, RequestReceived
 from sansmcp.http.headers import project_headers
 from sansmcp.http.listener import ConnectionPolicy, policy_for
+from sansmcp.http.old_sse_server import OldSsePaths
 from sansmcp.limits import Limits
 from sansmcp_asyncio import HttpServing
 
@@ -166,6 +167,33 @@ def test_a_modern_client() -> None:
             status, _, answer = await talk.ask(message("no/such"))
             assert (status, answer["error"]["code"]) == (404, -32601)
             assert serving.listener.stats()["connections"] == 1
+
+    run(main)
+
+
+@pytest.mark.req("P8")
+def test_a_client_of_http_with_sse() -> None:
+    async def main() -> None:
+        async with served(old_sse=OldSsePaths()) as (serving, connect):
+            stream, talk = await connect(), await connect()
+            stream.writer.write(b"GET /sse HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\n\r\n")
+            assert (await stream.head())[0] == 200
+            named = (await stream.reader.readuntil(b"\n\n")).splitlines()
+            assert named[1] == b"event: endpoint"
+            place = named[2].removeprefix(b"data: ")
+            for body in (
+                initialize("2024-11-05"),
+                INITIALIZED,
+                call("tools/call", {"name": "count", "arguments": {"upto": 2}}),
+            ):
+                talk.writer.write(post(body).replace(b"/mcp", place, 1))
+                assert (await talk.head())[0] == 202
+            await stream.reader.readline()
+            assert (await stream.event())["result"]["protocolVersion"] == "2024-11-05"
+            assert text_of(await stream.event()) == "counted"
+            assert serving.listener.stats()["sessions"] == 1
+            stream.close()
+            await soon(lambda: not serving.listener.stats()["sessions"], "the end of the session")
 
     run(main)
 
@@ -352,6 +380,22 @@ def test_functions_run_in_threads_or_in_the_loop(threads: int) -> None:
 
 
 # bounds and refusals -----------------------------------------------------------------------------
+
+
+@pytest.mark.req("R6")
+def test_a_foreign_page_is_refused_before_it_sends_its_body() -> None:
+    async def main() -> None:
+        async with served() as (_, connect):
+            for origin, expected in [("http://localhost", 100), ("https://evil.example", 403)]:
+                talk = await connect()
+                begin, _, _ = post(message("ping"), origin=origin, expect="100-continue").partition(
+                    b"\r\n\r\n"
+                )
+                talk.writer.write(begin + b"\r\n\r\n")
+                status, _ = await talk.head()
+                assert status == expected
+
+    run(main)
 
 
 @pytest.mark.req("R7")
