@@ -9,15 +9,16 @@ counts what the client has not taken. After every input or verb, in this order: 
 What a client does, and what comes of it, beyond what `HttpServer` says:
 
 =============================================  =================================================
+its body is not wanted                         as `HttpServer.head_received` says, at once
 it sends a body while there are too many       503
-its body is too large                          413, at once if its length is told before it
+its body is too large                          413, as soon as it is
 its body takes too long                        408
 it leaves                                      its exchange is closed (`HttpServer.exchange_closed`)
 it does not read                               past a bound of bytes or of time the exchange is
                                                aborted, and taken for closed
 =============================================  =================================================
 
-Specification: RFC 9110, section 9.2 to 9.3 (requests) and 15.5 (status codes); 2026-07-28,
+Specification: RFC 9110, section 15.5 (client errors); RFC 9112, section 9.6 (tear-down); 2026-07-28,
 basic/transports/streamable-http.
 """
 
@@ -49,8 +50,7 @@ GatewayOp: TypeAlias = ServerExchangeOp | AbortExchange
 
 _BODY: Final = "body_timeout"
 _STALL: Final = "stall_timeout"
-_LEAVES: Final[Headers] = (("connection", "close"),)
-"""What goes with a refusal of a request that is not read to its end, in HTTP/1."""
+_CLOSE: Final[Headers] = (("connection", "close"),)
 
 
 @attrs.frozen(kw_only=True)
@@ -83,14 +83,16 @@ DEFAULT_GATEWAY: Final = GatewayPolicy()
 class _Exchange:
     """One request and its response, as far as the carrier has to do with them."""
 
-    __slots__ = ("body", "ended", "id", "request", "size", "unsent")
+    __slots__ = ("body", "ended", "id", "request", "size", "unread", "unsent")
 
     def __init__(self, id: ExchangeId, request: HttpRequest) -> None:
         self.id: Final = id
         self.request: Final = request
-        self.body: list[bytes] | None = []
+        self.body: list[bytes] | None = None
         """What came of it; None when nothing more is wanted."""
         self.size = 0
+        self.unread = _has_body(request)
+        """Whether there is more of the body than was read."""
         self.unsent = 0
         """Bytes of the response that the client has not taken."""
         self.ended = False
@@ -164,18 +166,15 @@ class HttpGateway:
             raise LocalProtocolError(f"exchange {exchange} is open already")
         self._now = max(self._now, now)
         e = self._exchanges[exchange] = _Exchange(exchange, request)
+        if self.server.head_received(exchange, request, self._now) is not None:
+            return
+        if self._bodies >= self._policy.max_bodies:
+            self._limit_hit("max_bodies", f"a request was answered 503: {self._bodies} are being read")
+            self._refuse(e, 503)
+            return
+        e.body = []
         self._bodies += 1
-        bound, told = self._limits.max_body, header(request.headers, "content-length")
-        if self._closing:
-            self._refuse(e, 503)
-        elif bound is not None and told is not None and _exceeds(told, bound):
-            self._limit_hit("max_body", f"a body of {told[:20]} bytes was answered 413")
-            self._refuse(e, 413)
-        elif self._bodies > self._policy.max_bodies:
-            self._limit_hit("max_bodies", f"a request was answered 503: {self._bodies - 1} are being read")
-            self._refuse(e, 503)
-        else:
-            self._timers.set(exchange, self._now + self._policy.body_timeout, _BODY)
+        self._timers.set(exchange, self._now + self._policy.body_timeout, _BODY)
 
     def body_received(self, exchange: ExchangeId, data: bytes, more: bool, now: float) -> None:
         """A piece of a body came; `more` says whether it is not the last one.
@@ -187,17 +186,15 @@ class HttpGateway:
         if e is None or e.body is None:
             return
         e.size += len(data)
-        bound = self._limits.max_body
-        if bound is not None and e.size > bound:
-            self._limit_hit("max_body", f"a body of more than {bound} bytes was answered 413")
-            self._refuse(e, 413)
-            return
+        e.unread = more
         if data:
             e.body.append(data)
-        if not more:
-            whole = attrs.evolve(e.request, body=e.body[0] if len(e.body) == 1 else b"".join(e.body))
+        bound = self._limits.max_body
+        if not more or (bound is not None and e.size > bound):  # then the server refuses it
+            body = e.body[0] if len(e.body) == 1 else b"".join(e.body)
             self._stop_reading(e)
-            self.server.request_received(exchange, whole, self._now)
+            whole = attrs.evolve(e.request, body=body)
+            self.server.request_received(exchange, whole, self._now, screened=True)
 
     def written(self, exchange: ExchangeId, size: int, now: float) -> None:
         """The client, or what stands before it, took `size` more bytes of the response's body."""
@@ -254,6 +251,8 @@ class HttpGateway:
         if e is None:
             return
         match op:
+            case StartResponse() if e.unread:
+                op = attrs.evolve(op, headers=(*op.headers, *_leaving(e.request)))
             case SendBody():
                 if e.unsent > self._limits.max_outgoing:
                     text = f"{e.request!r} was aborted: {e.unsent} bytes wait for somebody to read them"
@@ -272,8 +271,8 @@ class HttpGateway:
         """Answer a request that is not here, and want nothing more of it."""
         self._stop_reading(e)
         extra = RETRY_AFTER if status == 503 else ()
-        leaves = _LEAVES if e.request.http_version.startswith("1") else ()
-        self._ops.append(StartResponse(e.id, status, (*extra, *leaves), 0))
+        leaving = _leaving(e.request) if e.unread else ()
+        self._ops.append(StartResponse(e.id, status, (*extra, *leaving), 0))
         self._ops.append(EndResponse(e.id))
         self._forget(e)
 
@@ -298,10 +297,15 @@ class HttpGateway:
         self._events.append(LimitHit(limit, detail))
 
 
-def _exceeds(length: str, bound: int) -> bool:
-    """Whether the value of a Content-Length header is more than `bound`. What is no number is none."""
-    digits = length.lstrip("0")
-    return length.isdecimal() and (len(digits) > 18 or int(digits or "0") > bound)
+def _has_body(request: HttpRequest) -> bool:
+    """Whether a body comes with `request`, as far as its head tells."""
+    length = header(request.headers, "content-length")
+    return length not in (None, "0") or header(request.headers, "transfer-encoding") is not None
+
+
+def _leaving(request: HttpRequest) -> Headers:
+    """What goes with the answer to a request that is not read to its end."""
+    return _CLOSE if request.http_version.startswith("1") else ()
 
 
 __all__ = ["DEFAULT_GATEWAY", "GatewayOp", "GatewayPolicy", "HttpGateway"]
