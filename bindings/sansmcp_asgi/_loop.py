@@ -35,8 +35,9 @@ def running_loop() -> tuple[asyncio.AbstractEventLoop, Callable[[], Scope]]:
 
     That of trio has only what is used here; it is the same for as long as trio runs.
     """
-    trio = sys.modules.get("trio")
-    if trio is not None and trio.lowlevel.in_trio_task():
+    # Another thread may be about to import trio: then it is there in part.
+    in_trio_task = getattr(sys.modules.get("trio.lowlevel"), "in_trio_task", None)
+    if in_trio_task is not None and in_trio_task():
         from ._trio import TrioScope, trio_loop
 
         return cast("asyncio.AbstractEventLoop", trio_loop()), TrioScope

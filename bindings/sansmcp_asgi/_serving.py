@@ -14,6 +14,7 @@ from sansmcp.http.exchange import AbortExchange, EndResponse, HttpRequest, SendB
 from sansmcp.http.gateway import DEFAULT_GATEWAY, GatewayPolicy, HttpGateway
 from sansmcp.http.guard import DEFAULT_POLICY, GuardPolicy
 from sansmcp.http.legacy_session import SessionPolicy
+from sansmcp.http.old_sse_server import OldSsePaths
 from sansmcp.http.server import HttpServer
 from sansmcp.limits import SERVER_LIMITS, Limits
 from sansmcp.ops import Op
@@ -56,6 +57,8 @@ class AsgiOptions(TypedDict, total=False):
     """Responses that may be open at once, **16 384** unless given; past it requests are answered 503."""
     legacy: bool
     """Whether clients of the revisions before 2026-07-28 are served. **True** unless given."""
+    old_sse: OldSsePaths | None
+    """Where HTTP+SSE, the transport of 2024-11-05, is spoken as well; None, the default: nowhere."""
     strict: bool
     """Turn tolerances into faults."""
     on_event: OnEvent | None
@@ -120,12 +123,15 @@ class Serving(Handlers):
         channel = _Exchange(self._loop, self._scope())
         exchange = pump.enter(channel)
         pump.input(gateway.head_received, exchange, request)
-        reader = self._loop.create_task(self._read(exchange, channel, receive))
+        reader = None
+        if gateway.wants_body(exchange):
+            reader = self._loop.create_task(self._read(exchange, channel, receive))
         try:
             async with channel.scope:
                 await self._write(exchange, channel, send)
         finally:
-            reader.cancel()
+            if reader is not None:
+                reader.cancel()
             pump.lost(exchange)
             if pump.failure is None:
                 pump.input(gateway.closed, exchange)
@@ -134,18 +140,20 @@ class Serving(Handlers):
 
     async def _read(self, exchange: int, channel: _Exchange, receive: Receive) -> None:
         """Take the body, then wait for the client to leave."""
-        pump = self.pump
+        pump, refused = self.pump, False
         try:
-            while pump.failure is None:
+            while not refused:
                 message = await receive()
                 if message["type"] == "http.disconnect":
                     break
                 body, more = message.get("body", b""), message.get("more_body", False)
                 pump.input(self.gateway.body_received, exchange, body, more)
-        finally:  # whatever ended it, nothing more will come
-            if pump.failure is None:
-                pump.input(self.gateway.closed, exchange)
-            channel.end()
+                refused = more and not self.gateway.wants_body(exchange)
+        finally:
+            if not refused:  # it left, or something broke
+                if pump.failure is None:
+                    pump.input(self.gateway.closed, exchange)
+                channel.end()
 
     async def _write(self, exchange: int, channel: _Exchange, send: Send) -> None:
         """Send what there is to be sent, as fast as it is taken."""
@@ -166,8 +174,8 @@ class Serving(Handlers):
             self.pump.input(self.gateway.close)
         for request in list(self._work):
             self._cancel(request)
-        if self._workers is not None:
-            self._workers.close()
+        if self.workers is not None:
+            self.workers.close()
         for task in list(self._stopping):
             ended = self._loop.create_future()
             task.add_done_callback(partial(_resolve, ended))

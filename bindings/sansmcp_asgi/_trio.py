@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Generator
 from contextvars import copy_context
 from functools import partial
 from types import TracebackType
-from typing import Any, Final, Generic, Self, TypeVar
+from typing import Any, Final, Generic, Self, TypeVar, cast
 
 import trio
 
@@ -38,6 +38,7 @@ class TrioFuture(Generic[T]):
         self._came = trio.Event()
         self._value: T | None = None
         self._error: BaseException | None = None
+        self._cancelled = False
 
     def done(self) -> bool:
         return self._came.is_set()
@@ -50,11 +51,22 @@ class TrioFuture(Generic[T]):
         self._error = error
         self._came.set()
 
+    def cancel(self) -> None:
+        """Nobody brings the value any more. Who waits for it is commonly cancelled as well."""
+        self._cancelled = True
+        self._came.set()
+
     def __await__(self) -> Generator[Any, Any, T]:
-        yield from self._came.wait().__await__()
+        return self._wait().__await__()
+
+    async def _wait(self) -> T:
+        await self._came.wait()
+        if self._cancelled:
+            await trio.lowlevel.checkpoint()
+            raise RuntimeError("what was waited for is not wanted any more")
         if self._error is not None:
             raise self._error
-        return self._value  # type: ignore[return-value]  # it was set
+        return cast(T, self._value)
 
 
 class TrioTask:
