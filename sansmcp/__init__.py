@@ -279,6 +279,7 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
     from .questions import ElicitUrl as ElicitUrl
     from .questions import ListRoots as ListRoots
     from .questions import NeedsInput as NeedsInput
+    from .questions import PagesFirst as PagesFirst
     from .questions import Question as Question
     from .questions import Sample as Sample
     from .responder import Responder as Responder
@@ -341,6 +342,8 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
     )
     from .session.rounds import IncomingQuestion as IncomingQuestion
     from .session.rounds import Round as Round
+    from .session.sealing import HmacSealer as HmacSealer
+    from .session.sealing import StateSealer as StateSealer
     from .session.subscriptions import ChangeBuffer as ChangeBuffer
     from .session.subscriptions import Relisten as Relisten
     from .session.suspended import SuspendedCall as SuspendedCall
@@ -408,7 +411,7 @@ _HOMES: Final = {
     "forms": "apply_defaults check_form",
     "limits": "CLIENT_LIMITS Limits SERVER_LIMITS Timeouts",
     "ops": "Close CloseWrite Connect Kill Op Spawn StartTls Terminate Write",
-    "questions": "Ask Elicit ElicitUrl ListRoots NeedsInput Question Sample",
+    "questions": "Ask Elicit ElicitUrl ListRoots NeedsInput PagesFirst Question Sample",
     "responder": "Responder",
     "revisions": ("ALL_REVISIONS Era LATEST LATEST_LEGACY LEGACY_REVISIONS MODERN_REVISIONS Revision"),
     "server": "ServerEngine",
@@ -416,6 +419,7 @@ _HOMES: Final = {
     "session.era": (
         "Auto Evidence Legacy Outcome Pin ProbeContext ProbeOutcome Step TransportKind Verdict classify_probe"
     ),
+    "session.sealing": "HmacSealer StateSealer",
     "session.rounds": "IncomingQuestion Round",
     "session.subscriptions": "ChangeBuffer Relisten",
     "session.suspended": "SuspendedCall",

@@ -17,10 +17,11 @@ from typing import Any, Final, TypeVar
 import attrs
 
 from .context import Answers, Context
-from .errors import ErrorCode, LocalProtocolError, McpError
+from .errors import CapabilityMissing, ErrorCode, LocalProtocolError, McpError, QuestionFailed
 from .events import ListKind
 from .invocation import Convert, Handler, Invocation
 from .limits import SERVER_LIMITS, Limits, Timeouts
+from .questions import AnyQuestion, check_askable
 from .results import (
     ToolError,
     complete_result,
@@ -31,9 +32,11 @@ from .results import (
 )
 from .revisions import ALL_REVISIONS, Era, Revision
 from .schema import input_schema_of, takes_context
+from .seals import Principal, Seals
 from .server import EnvelopeCheck, ServerEngine
 from .session.calls import IncomingRequest
 from .session.pagination import read_cursor, write_page
+from .session.sealing import StateSealer
 from .session.typing import to_wire
 from .types.lifecycle import Implementation, ServerCapabilities
 from .types.prompts import Prompt, PromptArgument
@@ -47,6 +50,10 @@ F = TypeVar("F", bound=Handler)
 HIDDEN: Final = "the server failed to carry this out"
 
 
+class _Told(ToolError):  # noqa: N818  (a kind of ToolError)
+    """What may be told to any client, whatever it called."""
+
+
 @attrs.frozen
 class _Entry:
     """One registered thing: what is told of it, and what does it."""
@@ -55,6 +62,8 @@ class _Entry:
     function: Handler
     context: bool
     """Whether the handler wants a `Context` as its first argument."""
+    requires: tuple[AnyQuestion, ...] = ()
+    """What has to be askable."""
     signature: inspect.Signature | None = attrs.field(init=False, repr=False)
     """Read once: it costs more than all the rest of a call. None where it cannot be told."""
 
@@ -94,6 +103,11 @@ class App:
     shows the text of every exception to the client; otherwise it sees a fixed text with a number, and
     `on_error` (called with the exception and that number) can log the rest. `ToolError` and
     `McpError` are always shown.
+
+    What a handler that asks modern clients has to know of earlier rounds is sealed with the first of
+    `state_keys` (each at least 32 random bytes; all of them open it) or by `sealer`: servers that
+    share these go on with each other's requests. Without either, a key is drawn that only this object
+    knows. `principal` says who made a request: what was sealed for one is refused from another.
     """
 
     def __init__(
@@ -108,6 +122,9 @@ class App:
         logging: bool = False,
         list_changed: bool = False,
         subscribe: bool = False,
+        state_keys: Sequence[bytes] = (),
+        sealer: StateSealer | None = None,
+        principal: Principal | None = None,
         on_error: Callable[[BaseException, int], None] | None = None,
     ) -> None:
         if page_size is not None and page_size < 1:
@@ -119,6 +136,7 @@ class App:
         self._logging = logging
         self._list_changed = list_changed
         self._subscribe = subscribe
+        self._seals = Seals(sealer, state_keys, principal)
         self._on_error = on_error
         self._failures = 0
         self._tools: dict[str, _Entry] = {}
@@ -150,6 +168,7 @@ class App:
         output_schema: Mapping[str, JsonValue] | None = None,
         annotations: ToolAnnotations | None = None,
         meta: Mapping[str, JsonValue] | None = None,
+        requires: Sequence[AnyQuestion] = (),
     ) -> Callable[[F], F]:
         """Register a function as a tool; its arguments arrive as keywords.
 
@@ -157,6 +176,9 @@ class App:
         made from its annotations (str, int, float, bool, list, dict). A parameter named ``ctx``
         receives the `Context`. It may return text, a mapping (structured content), a list of
         content blocks, or a `CallToolResult`.
+
+        `requires` are questions, or classes of them, that it has to ask: it is not called for a client
+        that did not declare that it can be asked (`Context.can`), which is told so.
 
         Raises LocalProtocolError for a name that is taken or not allowed.
         """
@@ -174,7 +196,7 @@ class App:
                 annotations=annotations,
                 meta=dict(meta) if meta is not None else None,
             )
-            self._add(self._tools, "tool", tool_name, definition, function)
+            self._add(self._tools, "tool", tool_name, definition, function, tuple(requires))
             return function
 
         return register
@@ -270,10 +292,18 @@ class App:
 
         return register
 
-    def _add(self, table: dict[str, _Entry], kind: str, key: str, definition: Any, function: Handler) -> None:
+    def _add(
+        self,
+        table: dict[str, _Entry],
+        kind: str,
+        key: str,
+        definition: Any,
+        function: Handler,
+        requires: tuple[AnyQuestion, ...] = (),
+    ) -> None:
         if key in table:
             raise LocalProtocolError(f"{kind} {key!r} is registered already")
-        table[key] = _Entry(definition, function, takes_context(function))
+        table[key] = _Entry(definition, function, takes_context(function), requires)
 
     def remove_tool(self, name: str) -> None:
         """Take a tool out of the list, also while clients are served.
@@ -371,6 +401,7 @@ class App:
                 params = {k: v for k, v in request.params.items() if k != "_meta"}
                 step = self._invoke(engine, request, context, entry, (params,), {}, _custom_result)
             if isinstance(step, Invocation):
+                self._seals.resume(context, now=now)
                 return step
             engine.respond(request, step, now=now)
         except Exception as error:
@@ -400,6 +431,8 @@ class App:
         entry = self._tools.get(name)
         if entry is None:
             raise McpError(ErrorCode.INVALID_PARAMS, f"no tool named {name[:128]!r}", {"name": name})
+        if entry.requires:
+            check_askable(entry.requires, request.revision, request.peer_capabilities)
         arguments = request.params.get("arguments")
         if arguments is None:
             arguments = {}
@@ -503,6 +536,11 @@ class App:
     def _answer_failure(
         self, engine: Answers, request: IncomingRequest, error: BaseException, *, now: float
     ) -> None:
+        if isinstance(error, QuestionFailed) or (
+            isinstance(error, CapabilityMissing) and request.era is Era.LEGACY
+        ):
+            # The client knows what it is about, and an error code of its own would mislead it.
+            error = _Told(error.args[0])
         if isinstance(error, McpError):
             try:
                 engine.respond_error(request, error, now=now)
@@ -516,7 +554,9 @@ class App:
             return
         self._failures += 1
         text = f"{HIDDEN} (error {self._failures})"
-        if self._expose_errors or isinstance(error, ToolError):
+        if isinstance(error, _Told):
+            text = str(error)
+        elif self._expose_errors or isinstance(error, ToolError):
             text = f"{type(error).__name__}: {error}"
         if self._on_error is not None:
             self._on_error(error, self._failures)

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, overload
 import attrs
 
 from .clock import ClockPair
-from .errors import McpError
-from .events import ListKind
+from .errors import McpError, PeerFault
+from .events import Harmless, ListKind
+from .limits import Limits
 from .revisions import Era, Revision
 from .session.calls import Call, IncomingRequest
 from .wire.jsoncodec import JsonValue
 
 if TYPE_CHECKING:
     from .dialogue import Dialogue
-    from .questions import Ask, Message, Question, Waiter
+    from .questions import AnyQuestion, Ask, Message, Question, Waiter
     from .types.elicitation import ElicitResult, RequestedSchema
     from .types.roots import ListRootsResult
     from .types.sampling import CreateMessageResult, ModelPreferences, ToolChoice
@@ -32,6 +33,11 @@ Submit = Callable[[Callable[[float], object]], object]
 
 class Answers(Protocol):
     """Through what requests are answered: a `ServerEngine`, or a transport that holds several."""
+
+    @property
+    def limits(self) -> Limits:
+        """As `ServerEngine.limits`."""
+        ...
 
     def respond(self, request: IncomingRequest, result: Any, *, now: float) -> bool:
         """As `ServerEngine.respond`."""
@@ -91,6 +97,16 @@ class Answers(Protocol):
 
     def cancel(self, call: Call, *, now: float) -> None:
         """As `ServerEngine.cancel`."""
+        ...
+
+    def elicitation_complete(self, elicitation_id: str, *, now: float, related: IncomingRequest) -> bool:
+        """As `ServerEngine.elicitation_complete`."""
+        ...
+
+    def report_ignored(
+        self, request: IncomingRequest, reason: PeerFault | Harmless, detail: str, *, now: float
+    ) -> None:
+        """As `ServerEngine.report_ignored`."""
         ...
 
 
@@ -176,7 +192,26 @@ class Context:
         """
         self._submit(lambda now: self._engine.notify_updated(uri, now=now))
 
-    # asking the client ---------------------------------------------------------------------------
+    # for hosts -----------------------------------------------------------------------------------
+
+    @property
+    def limits(self) -> Limits:
+        """The bounds that hold where the request came in."""
+        return self._engine.limits
+
+    @property
+    def entropy(self) -> Callable[[int], bytes] | None:
+        """What gives random bytes; None where nothing does."""
+        return self._host.entropy
+
+    def unix_time(self, now: float) -> float:
+        """The time of day at the moment `now`, in seconds since 1970."""
+        clock = self._host.clock
+        return now if clock is None else clock.unix_at(now)
+
+    def remark(self, reason: PeerFault | Harmless, detail: str, *, now: float) -> None:
+        """Let the application see what nothing is made of in the request."""
+        self._engine.report_ignored(self.request, reason, detail, now=now)
 
     @property
     def dialogue(self) -> Dialogue:
@@ -186,6 +221,8 @@ class Context:
 
             self._dialogue = Dialogue(self.request, self._engine, self._host)
         return self._dialogue
+
+    # asking the client ---------------------------------------------------------------------------
 
     @property
     def answers(self) -> Mapping[str, Any]:
@@ -207,7 +244,7 @@ class Context:
     def state(self, value: JsonValue) -> None:
         self.dialogue.state = value
 
-    def can(self, *questions: Question[Any] | type[Question[Any]]) -> bool:
+    def can(self, *questions: AnyQuestion) -> bool:
         """Whether all of these can be asked: the client declared it, and its revision has it.
 
         A class stands for its plainest question: ``ctx.can(Sample)``.
@@ -242,6 +279,12 @@ class Context:
         from .questions import ElicitUrl
 
         return self._ask(ElicitUrl(message, url, elicitation_id, key=key, timeout=timeout))
+
+    def elicitation_complete(self, elicitation_id: str) -> None:
+        """Tell that the user is done on a page. Only clients of 2025-11-25 are told: no other knows it."""
+        self._submit(
+            lambda now: self._engine.elicitation_complete(elicitation_id, now=now, related=self.request)
+        )
 
     def sample(
         self,

@@ -17,17 +17,18 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from .errors import (
-    CapabilityMissing,
+    ErrorCode,
     InvalidResponse,
     LocalProtocolError,
+    McpError,
     PeerFault,
     QuestionFailed,
     RemoteProtocolError,
 )
-from .events import RequestFailed, ResultReady
-from .limits import SERVER_LIMITS
-from .questions import Ask, ElicitUrl, NeedsInput, Question, askable, merged
+from .events import Harmless, RequestFailed, ResultReady
+from .questions import Ask, ElicitUrl, NeedsInput, PagesFirst, Question, check_askable
 from .revisions import Era
+from .session import modern
 from .session.calls import Call, IncomingRequest
 from .types.convert import StructureError, structure
 from .types.elicitation import ElicitResult
@@ -57,14 +58,12 @@ class Turn:
     again: bool = False
     """Whether the handler is to be called anew with the answers, rather than to go on with them."""
     ends: bool = False
-    """Whether the round ends here: its request is answered with questions. Do so with
-    `Invocation.end_round`; the handler never goes on."""
-    _values: dict[str, Any] = attrs.field(factory=dict)
-    calls: dict[Call, Question[Any]] = attrs.field(factory=dict)
-    """What is still to be answered; hand their ends to `take`."""
-    _names: dict[Call, str] = attrs.field(factory=dict)
+    """Whether the round ends here: the request is answered with what is asked, by
+    `Invocation.end_round`, and the handler never goes on."""
+    calls: dict[Call, tuple[str, Question[Any]]] = attrs.field(factory=dict)
+    """What a legacy client is still to answer; hand their ends to `take`."""
     error: Exception | None = None
-    """What the handler is to be told instead of answers."""
+    """What the handler is told instead of answers."""
 
     @property
     def ready(self) -> bool:
@@ -75,27 +74,35 @@ class Turn:
         """The answer, or a tuple of them. Raises what went wrong."""
         if self.error is not None:
             raise self.error
-        values = tuple(self._values[key] for key in self._keys)
+        values = tuple(self._dialogue.value(key) for key in self._keys)
         return values[0] if self._single else values
 
     def take(self, event: ResultReady | RequestFailed, *, now: float) -> None:
         """One of `calls` has ended. The first that failed ends the others."""
-        question = self.calls.pop(event.call, None)
-        if question is None or self.error is not None:
+        asked = self.calls.pop(event.call, None)
+        if asked is None:
             return
         if isinstance(event, RequestFailed):
-            self._fail(QuestionFailed(event.error), now)
+            self.fail(QuestionFailed(event.error), now=now)
             return
-        key = self._names[event.call]
+        key, question = asked
+        value: Any = None
         try:
             value = structure(event.raw, question.answer, self._dialogue.request.revision)
+            problems = question.problems(value)
         except StructureError as error:
-            cause = RemoteProtocolError(
-                PeerFault.INVALID_RESULT, f"the answer to {question.method} is not valid: {error}"
-            )
-            self._fail(QuestionFailed(InvalidResponse(str(cause), cause)), now)
-            return
-        self._values[key] = self._dialogue.keep(key, value)
+            problems = [str(error)]
+        if problems:
+            text = f"the answer to {question.method} is not valid: {'; '.join(problems)}"
+            cause = RemoteProtocolError(PeerFault.INVALID_ANSWER, text)
+            self.fail(QuestionFailed(InvalidResponse(text, cause)), now=now)
+        else:
+            self._dialogue.keep(key, value, event.raw)
+
+    def fail(self, error: Exception, *, now: float) -> None:
+        """The handler is told `error`; what is still asked is no longer wanted."""
+        self.error = error
+        self.cancel(now=now)
 
     def cancel(self, *, now: float) -> None:
         """Nobody waits any more: tell the client."""
@@ -104,44 +111,112 @@ class Turn:
         for call in calls:
             self._dialogue.engine.cancel(call, now=now)
 
-    def _fail(self, error: Exception, now: float) -> None:
-        self.error = error
-        self.cancel(now=now)
-
 
 class Dialogue:
     """The questions and answers of one request."""
 
-    def __init__(
-        self,
-        request: IncomingRequest,
-        engine: Answers,
-        host: Host,
-        *,
-        max_rounds: int = SERVER_LIMITS.max_rounds,
-    ) -> None:
+    def __init__(self, request: IncomingRequest, engine: Answers, host: Host) -> None:
         self.request: Final = request
         self.engine: Final = engine
         self.state: JsonValue = None
         """The application's own."""
         self._host = host
-        self._max_rounds = max_rounds
+        self._kept: dict[str, JsonValue] = {}
+        """Answers of earlier rounds, as they stand on the wire."""
+        self._given: dict[str, JsonValue] = {}
+        """Answers that came with the request and that nobody asked for yet."""
         self._answers: dict[str, Any] = {}
-        """What is known, by key, in its class."""
+        """The answers that are known and asked for, in their class."""
         self._used: set[str] = set()
         self._numbers: dict[str, int] = {}
-        self._pending: dict[str, Question[Any]] = {}
-        self._calls_again = 0
+        self._pending: dict[str, dict[str, Any]] = {}
+        self._reruns = 0
+        self._remarks: list[tuple[PeerFault | Harmless, str]] = []
+
+    # rounds of a modern request ------------------------------------------------------------------
+
+    def resume(self, memory: JsonValue, given: Mapping[str, JsonValue]) -> None:
+        """Go on from what `memory` gave in the round before, with the answers that came since."""
+        if isinstance(memory, dict):
+            kept = memory.get("answers")
+            self._kept = dict(kept) if isinstance(kept, dict) else {}
+            self.state = memory.get("state")
+        self._given = dict(given)
+
+    @property
+    def memory(self) -> JsonValue:
+        """What the next round has to know of this one; None when there is nothing."""
+        kept = {key: value for key, value in self._kept.items() if key not in self._pending}
+        memory: dict[str, JsonValue] = {}
+        if kept:
+            memory["answers"] = kept
+        if self.state is not None:
+            memory["state"] = self.state
+        return memory or None
+
+    def round_result(self) -> dict[str, Any]:
+        """The `input_required` result, without its state."""
+        result: dict[str, Any] = {"resultType": modern.INPUT_REQUIRED}
+        if self._pending:
+            result["inputRequests"] = dict(self._pending)
+        return result
+
+    def remark(self, now: float) -> None:
+        """Tell what was ignored in the request. To be called once, when all was asked."""
+        for key in self._given:
+            self._remarks.append((Harmless.UNASKED_ANSWER, f"the answer {key[:128]!r} was not asked for"))
+        self._given = {}
+        remarks, self._remarks = self._remarks, []
+        for reason, text in remarks:
+            self.engine.report_ignored(self.request, reason, text, now=now)
+
+    # answers -------------------------------------------------------------------------------------
 
     @property
     def answers(self) -> Mapping[str, Any]:
-        """Every answer that is known, by its key."""
+        """Every answer that is known, by its key. One that is no answer to anything is left out."""
+        for key, raw in [*self._given.items(), *self._kept.items()]:
+            if key not in self._answers:
+                members = raw if isinstance(raw, dict) else {}
+                kind = next((kind for member, kind in _SHAPES if member in members), None)
+                self._accept(key, raw, kind)
+        self._given = {}
         return dict(self._answers)
 
-    def keep(self, key: str, value: Any) -> Any:
+    def keep(self, key: str, value: Any, raw: JsonValue) -> None:
         """Note an answer."""
         self._answers[key] = value
-        return value
+        self._kept[key] = raw
+
+    def _known(self, key: str, question: Question[Any]) -> bool:
+        """Whether there is a valid answer; one that is not is told, and then there is none."""
+        if key not in self._answers:
+            if key in self._kept:
+                self._accept(key, self._kept.pop(key), question.answer)
+            elif key in self._given:
+                self._accept(key, self._given.pop(key), question.answer)
+        if key not in self._answers:
+            return False
+        value = self._answers[key]
+        problems = question.problems(value) if isinstance(value, question.answer) else ["of another kind"]
+        if problems:
+            del self._answers[key], self._kept[key]
+            self._refuse(key, "; ".join(problems))
+        return not problems
+
+    def _accept(self, key: str, raw: JsonValue, kind: type[Any] | None) -> None:
+        if kind is None:
+            self._refuse(key, "no result of any question")
+            return
+        try:
+            value = structure(raw, kind, self.request.revision)
+        except StructureError as error:
+            self._refuse(key, str(error))
+        else:
+            self.keep(key, value, raw)
+
+    def _refuse(self, key: str, why: str) -> None:
+        self._remarks.append((PeerFault.INVALID_ANSWER, f"the answer {key[:128]!r} is not valid: {why}"))
 
     # asking --------------------------------------------------------------------------------------
 
@@ -153,10 +228,7 @@ class Dialogue:
         except Exception as error:
             return Turn(self, (), ask.single, error=error)
         turn = Turn(self, tuple(named), ask.single)
-        for key in named:
-            if key in self._answers:
-                turn._values[key] = self._answers[key]
-        self._put(turn, {k: q for k, q in named.items() if k not in self._answers}, now)
+        self._put(turn, {key: q for key, q in named.items() if not self._known(key, q)}, now)
         return turn
 
     def require(self, required: NeedsInput, *, now: float) -> Turn:
@@ -165,7 +237,7 @@ class Dialogue:
         turn = Turn(self, tuple(questions), False, again=True)
         try:
             self._check(questions.values())
-            self._count_again()
+            self._count_rerun()
         except Exception as error:
             turn.error = error
             return turn
@@ -173,10 +245,30 @@ class Dialogue:
             self.state = required.state
         for key in questions:
             self._answers.pop(key, None)
+            self._kept.pop(key, None)
         self._used.clear()
         self._numbers.clear()
         self._put(turn, questions, now)
         return turn
+
+    def send_off(self, first: PagesFirst, *, now: float) -> McpError | None:
+        """The error that sends a legacy client to pages; None: the round is over (modern).
+
+        Raises what stands against it.
+        """
+        named = self._name(first.pages)
+        if self.request.era is Era.MODERN:
+            turn = self.require(NeedsInput(named), now=now)
+            if turn.error is not None:
+                raise turn.error
+            return None
+        check_askable(first.pages, self.request.revision, self.request.peer_capabilities)
+        pages = [self._params(page) for page in named.values()]
+        return McpError(ErrorCode.URL_ELICITATION_REQUIRED, str(first), {"elicitations": pages})
+
+    def value(self, key: str) -> Any:
+        """The answer to what was asked under `key`."""
+        return self._answers[key]
 
     def _name(self, questions: Sequence[Question[Any]]) -> dict[str, Question[Any]]:
         named: dict[str, Question[Any]] = {}
@@ -187,57 +279,52 @@ class Dialogue:
                 key = f"{question.kind}-{number}"
             if key in self._used:
                 raise LocalProtocolError(
-                    f"{self.request!r}: the key {key!r} was asked before; to ask again, give another key"
+                    f"{self.request!r}: {key!r} was asked before; to ask again, give another key"
                 )
             self._used.add(key)
             named[key] = question
         return named
 
     def _check(self, questions: Iterable[Question[Any]]) -> None:
+        """Raise what stands against asking these."""
         request = self.request
         if request.era is Era.MODERN:
             spec = spec_for(request.method)
             if spec is None or not spec.mrtr:
-                raise LocalProtocolError(f"{request!r}: a modern server may not ask back for this method")
+                raise LocalProtocolError(
+                    f"{request!r}: a modern client can be asked for the sake of tools/call, prompts/get and "
+                    "resources/read only"
+                )
         elif not self._host.asks:
             raise LocalProtocolError(
-                f"{request!r}: what serves it cannot ask a {request.revision} client; use a binding"
+                f"{request!r}: what serves it carries no questions to a client of {request.revision}"
             )
-        lacking: dict[str, Any] = {}
-        for question in questions:
-            lacking = merged(lacking, askable(question, request.revision, request.peer_capabilities))
-        if lacking:
-            raise CapabilityMissing(lacking)
+        check_askable(questions, request.revision, request.peer_capabilities)
 
-    def _count_again(self) -> None:
-        if self.request.era is Era.LEGACY:
-            self._calls_again += 1
-            if self._calls_again > self._max_rounds:
-                raise LocalProtocolError(
-                    f"{self.request!r}: its handler wanted to be called again more than {self._max_rounds} "
-                    "times (max_rounds)"
-                )
+    def _count_rerun(self) -> None:
+        self._reruns += 1
+        if self._reruns > self.engine.limits.max_rounds:
+            raise LocalProtocolError(
+                f"{self.request!r}: its handler wanted answers {self._reruns} times (limit max_rounds)"
+            )
 
     def _put(self, turn: Turn, questions: Mapping[str, Question[Any]], now: float) -> None:
         """Ask, each era in its way."""
-        if self.request.era is Era.MODERN:
-            if questions or turn.again:
-                turn.ends = True
-                self._pending.update(questions)
-            return
+        request = self.request
         try:
+            asked = {key: self._params(question) for key, question in questions.items()}
+            if request.era is Era.MODERN:
+                turn.ends = bool(questions) or turn.again
+                for key, params in asked.items():
+                    self._pending[key] = {"method": questions[key].method, "params": params}
+                return
             for key, question in questions.items():
                 call = self.engine.request(
-                    question.method,
-                    self._params(question),
-                    now=now,
-                    related=self.request,
-                    timeout=question.timeout,
+                    question.method, asked[key], now=now, related=request, timeout=question.timeout
                 )
-                turn.calls[call] = question
-                turn._names[call] = key
+                turn.calls[call] = (key, question)
         except Exception as error:
-            turn._fail(error, now)
+            turn.fail(error, now=now)
 
     def _params(self, question: Question[Any]) -> dict[str, Any]:
         entropy = self._host.entropy

@@ -185,6 +185,10 @@ class PeerFault(Enum):
     """A question that the client did not say it can answer."""
     INVALID_QUESTION = auto()
     """A question whose params are not those of its method."""
+    INVALID_ANSWER = auto()
+    """An answer to a question is not what was asked for."""
+    INVALID_STATE = auto()
+    """A request is made again with a state that was not given for it, or too long ago."""
     UNKNOWN_PROGRESS_TOKEN = auto()
     PROGRESS_NOT_INCREASING = auto()
     MALFORMED_CANCEL = auto()

@@ -213,6 +213,10 @@ class Harmless(Enum):
     AFTER_CLOSE = auto()
     UNDELIVERABLE = auto()
     """Ours, and not sent: the client left before, or takes no stream that could carry it."""
+    UNKNOWN_ELICITATION = auto()
+    """A page is done that nobody was sent to, or that was done before."""
+    UNASKED_ANSWER = auto()
+    """An answer of a client to what its request was not asked."""
     OTHER_EVENT = auto()
     """An event of a stream whose type says that it carries no message: a server's own ping."""
 
@@ -376,7 +380,7 @@ class ListChanged(Event):
 
 @attrs.define(eq=False)
 class ResourceUpdated(Event):
-    """A resource that was subscribed to changed."""
+    """A resource that was subscribed to changed, or one that lies inside it."""
 
     uri: str
     call: Call | None = None

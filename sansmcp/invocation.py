@@ -25,7 +25,7 @@ import attrs
 from .context import Answers, Context
 from .dialogue import Turn
 from .errors import LocalProtocolError
-from .questions import Ask, NeedsInput, Question, as_ask
+from .questions import Ask, NeedsInput, PagesFirst, Question, as_ask
 from .revisions import Revision
 from .session.calls import IncomingRequest
 
@@ -170,12 +170,18 @@ class Invocation:
 
     def end_round(self, *, now: float) -> None:
         """Answer the request with the questions that have no answer yet (modern)."""
-        if not self._round_ended:
-            self._round_ended = True
-            try:
-                self._engine.respond(self.request, self.context.dialogue.input_required(now), now=now)
-            except Exception as error:
-                self._app._answer_failure(self._engine, self.request, error, now=now)
+        if self._round_ended:
+            return
+        self._round_ended = True
+        try:
+            result = self.context.dialogue.round_result()
+            state = self._app._seals.seal(self.context, now=now)
+            if state is not None:
+                result["requestState"] = state
+            self._remark(now)
+            self._engine.respond(self.request, result, now=now)
+        except Exception as error:
+            self._app._answer_failure(self._engine, self.request, error, now=now)
 
     # the end -------------------------------------------------------------------------------------
 
@@ -185,6 +191,7 @@ class Invocation:
             return  # it caught what was to end it
         try:
             self._refuse_unasked(value)
+            self._remark(now)
             result = self._convert(value, self.request.revision)
             self._engine.respond(self.request, result, now=now)
         except Exception as error:
@@ -192,8 +199,25 @@ class Invocation:
 
     def fail(self, error: BaseException, *, now: float) -> None:
         """Answer for a handler that raised. Its text is shown only where that is meant."""
-        if not self._round_ended:
-            self._app._answer_failure(self._engine, self.request, error, now=now)
+        if self._round_ended:
+            return
+        if isinstance(error, PagesFirst):
+            try:
+                refusal = self.context.dialogue.send_off(error, now=now)
+            except Exception as stands_against:
+                error = stands_against
+            else:
+                if refusal is None:
+                    self.end_round(now=now)
+                    return
+                error = refusal
+        self._remark(now)
+        self._app._answer_failure(self._engine, self.request, error, now=now)
+
+    def _remark(self, now: float) -> None:
+        """Tell what was ignored of the answers that came with the request."""
+        if self.context._dialogue is not None:
+            self.context._dialogue.remark(now)
 
     def _refuse_unasked(self, value: Any) -> None:
         if isinstance(value, (Ask, Question)):

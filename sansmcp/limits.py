@@ -81,6 +81,11 @@ class Limits:
     """Questions of a server that may be open at once. Past it: a legacy server's is answered with an
     error, and a call whose server asks that many at once fails."""
 
+    max_request_state: int = 256 * KIB
+    """Characters of the state that a modern client carries between the rounds of a request: it holds the
+    answers so far, and travels with each of them. Past it: the request fails, and one that comes with
+    more is refused."""
+
     max_mirrored_tools: int = 4096
     """Tools of a server whose arguments a client mirrors in headers. Past it: the others are called
     without these headers, which their server may refuse."""

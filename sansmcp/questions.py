@@ -8,13 +8,15 @@ Specification: 2026-07-28, client/elicitation, client/sampling, client/roots, ba
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, Generic, Literal, TypeAlias, TypeVar, cast
 
 import attrs
 
-from .errors import LocalProtocolError
+from .errors import CapabilityMissing, LocalProtocolError, SansmcpError
+from .forms import check_form
 from .revisions import LATEST, Revision
+from .session.gates import lacking, merged
 from .types.content import TextContent
 from .types.convert import StructureError, project, structure, unstructure
 from .types.elicitation import (
@@ -78,6 +80,10 @@ class Question(Generic[A]):
         """
         raise NotImplementedError
 
+    def problems(self, answer: A) -> list[str]:
+        """What is wrong with an answer that is of its class, one line each; none quotes it."""
+        return []
+
 
 @attrs.frozen
 class Elicit(Question[ElicitResult]):
@@ -104,10 +110,18 @@ class Elicit(Question[ElicitResult]):
 
     def params(self, revision: Revision) -> dict[str, Any]:
         """As `Question.params`."""
-        schema = self.requested_schema
-        raw = dict(schema) if isinstance(schema, Mapping) else unstructure(schema, LATEST)
-        asked = {"mode": "form", "message": self.message, "requestedSchema": raw}
+        asked = {"mode": "form", "message": self.message, "requestedSchema": self._raw_schema()}
         return project(asked, ElicitRequestFormParams, revision)
+
+    def problems(self, answer: ElicitResult) -> list[str]:
+        """As `Question.problems`: whether an accepted form is filled in as its schema says."""
+        if answer.action != "accept":
+            return []
+        return check_form(self._raw_schema(), answer.content)
+
+    def _raw_schema(self) -> dict[str, Any]:
+        schema = self.requested_schema
+        return dict(schema) if isinstance(schema, Mapping) else unstructure(schema, LATEST)
 
 
 @attrs.frozen
@@ -253,12 +267,29 @@ class NeedsInput:
     Raises LocalProtocolError when there is neither.
     """
 
-    requests: Mapping[str, Question[Any]] = attrs.field(factory=dict, converter=dict)
+    requests: Mapping[str, Question[Any]] = attrs.field(factory=dict)
     state: JsonValue = attrs.field(default=None, kw_only=True, repr=False)
 
     def __attrs_post_init__(self) -> None:
         if not self.requests and self.state is None:
             raise LocalProtocolError("NeedsInput: it needs a question or a state, and has neither")
+
+
+class PagesFirst(SansmcpError):  # noqa: N818  (nothing went wrong)
+    """Raised by a handler whose user has to go to these pages before its request can be carried out.
+
+    The client is told so, and makes the request again afterwards: the handler itself has to know what
+    was done there. A client of 2025-11-25 gets error -32042 for it, a modern one the questions.
+
+    Specification: 2025-11-25, client/elicitation (URL elicitation required); 2026-07-28,
+    client/elicitation (URL mode).
+    """
+
+    def __init__(self, *pages: ElicitUrl) -> None:
+        if not pages:
+            raise LocalProtocolError("PagesFirst: it needs a page")
+        super().__init__(f"{len(pages)} pages have to be visited first")
+        self.pages: Final = pages
 
 
 def as_ask(yielded: object) -> Ask[Any]:
@@ -280,41 +311,23 @@ def as_ask(yielded: object) -> Ask[Any]:
     )
 
 
-def missing(needs: Mapping[str, Any], declared: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of the capabilities `needs` that `declared` does not cover; empty when it does.
-
-    A client that declares elicitation and no mode of it takes forms.
-    """
-    lacking: dict[str, Any] = {}
-    for name, inner in needs.items():
-        given = declared.get(name)
-        if given is None or given is False:
-            lacking[name] = inner
-        elif isinstance(inner, Mapping) and inner:
-            given = given if isinstance(given, Mapping) else {}
-            if name == "elicitation" and "url" not in given:
-                given = {"form": {}, **given}
-            below = missing(inner, given)
-            if below:
-                lacking[name] = below
-    return lacking
+AnyQuestion: TypeAlias = "Question[Any] | type[Question[Any]]"
+"""A question, or a class of them, which stands for its plainest one."""
 
 
-def askable(
-    question: Question[Any] | type[Question[Any]], revision: Revision, declared: Mapping[str, Any]
-) -> dict[str, Any]:
+def askable(question: AnyQuestion, revision: Revision, declared: Mapping[str, Any]) -> dict[str, Any]:
     """What the client would have to declare besides for `question`; empty when it can be asked."""
     needs = question.least() if isinstance(question, type) else question.needs(revision)
-    return dict(needs) if revision < question.since else missing(needs, declared)
+    return needs if revision < question.since else lacking(needs, declared)
 
 
-def merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Two capabilities objects as one."""
-    both = dict(one)
-    for name, inner in other.items():
-        known = both.get(name)
-        both[name] = merged(known, inner) if isinstance(known, dict) and isinstance(inner, dict) else inner
-    return both
+def check_askable(questions: Iterable[AnyQuestion], revision: Revision, declared: Mapping[str, Any]) -> None:
+    """Raise CapabilityMissing, with all that is missing, unless all `questions` can be asked."""
+    needed: dict[str, Any] = {}
+    for question in questions:
+        needed = merged(needed, askable(question, revision, declared))
+    if needed:
+        raise CapabilityMissing(needed)
 
 
 def _message(message: Message) -> SamplingMessage:

@@ -23,6 +23,7 @@ from .errors import (
 )
 from .events import (
     CloseConnection,
+    Harmless,
     NotificationReceived,
     RequestReceived,
     ResultReady,
@@ -32,7 +33,7 @@ from .limits import SERVER_LIMITS, Limits, Timeouts
 from .revisions import ALL_REVISIONS, LATEST, Era, Revision, known_revision
 from .session import legacy, modern
 from .session.calls import BatchReply, Call, IncomingRequest
-from .session.gates import check_params, declared
+from .session.gates import check_input_required, check_params, declared, lacking, needs_of
 from .session.publisher import Publisher
 from .session.typing import lenient, to_wire
 from .states import SERVER, CallInput, Machine, ServerInput, ServerState
@@ -176,7 +177,8 @@ class ServerEngine(Publisher):
         are left out, those that the modern one requires are added.
 
         Returns False, with nothing sent, when the client cancelled the request meanwhile. Raises
-        LocalProtocolError for a second answer or a value that is no JSON.
+        LocalProtocolError for a second answer, a value that is no JSON, and for questions
+        (`input_required`) where the client cannot be asked them.
         """
         self._tick(now)
         if not self._still_owed(request):
@@ -192,6 +194,9 @@ class ServerEngine(Publisher):
         return True
 
     def _finish(self, request: IncomingRequest, raw: dict[str, Any]) -> dict[str, Any]:
+        asks = raw.get("resultType") == modern.INPUT_REQUIRED
+        if asks:
+            check_input_required(request, raw)
         if request.method == "tools/call" and "content" not in raw and "resultType" not in raw:
             raw = {"content": [], **raw}
         if request.era is Era.LEGACY:
@@ -199,9 +204,16 @@ class ServerEngine(Publisher):
         spec = spec_for(request.method)
         return modern.finish_result(
             raw,
-            cacheable=spec is not None and spec.cacheable,
+            cacheable=spec is not None and spec.cacheable and not asks,
             server_info=self._server_info,
         )
+
+    def report_ignored(
+        self, request: IncomingRequest, reason: PeerFault | Harmless, detail: str, *, now: float
+    ) -> None:
+        """Let the application see, as `MessageIgnored`, what its handler made nothing of in a request."""
+        self._tick(now)
+        self._ignore(reason, f"{request!r}: {detail}")
 
     def report_progress(
         self,
@@ -309,6 +321,9 @@ class ServerEngine(Publisher):
             check_params(spec, dict(params or {}), revision, Direction.SERVER_TO_CLIENT)
             if not declared(spec.client_capability, self._session_capabilities):
                 raise LocalProtocolError(f"{method}: the client does not declare {spec.client_capability!r}")
+            missing = lacking(needs_of(method, params or {}, revision), self._session_capabilities)
+            if missing:
+                raise LocalProtocolError(f"{method}: the client does not declare {missing}")
         call = self._calls.new(
             method,
             dict(params) if params else {},
@@ -319,6 +334,30 @@ class ServerEngine(Publisher):
         )
         self._send_call(call)
         return call
+
+    def elicitation_complete(
+        self, elicitation_id: str, *, now: float, related: IncomingRequest | None = None
+    ) -> bool:
+        """Tell that the user is done on a page they were sent to. True when that was sent.
+
+        It goes on the stream of the request `related`, while that is open. Only a session of 2025-11-25 that declares ``elicitation.url`` is told: earlier clients know no
+        such pages, and later ones ask again by themselves.
+
+        Specification: 2025-11-25, client/elicitation (completion notifications).
+        """
+        self._tick(now)
+        spec, revision = METHODS["notifications/elicitation/complete"], self._session_revision
+        if (
+            revision is None
+            or self.state not in _SESSION_STATES
+            or not spec.goes(Direction.SERVER_TO_CLIENT, revision)
+            or not declared(spec.client_capability, self._session_capabilities)
+        ):
+            return False
+        if related is not None and not related.open:
+            related = None
+        self._send_notification(spec.method.value, {"elicitationId": elicitation_id}, related)
+        return True
 
     def ping(self, *, now: float) -> Call:
         """Is the client alive? (legacy session only)"""

@@ -342,6 +342,14 @@ class HttpServer:
         self._pump(session)
         return sent
 
+    def report_ignored(
+        self, request: IncomingRequest, reason: PeerFault | Harmless, detail: str, *, now: float
+    ) -> None:
+        """As `ServerEngine.report_ignored`."""
+        engine, session = self._engine_of(request, now)
+        engine.report_ignored(request, reason, detail, now=self._out.now)
+        self._pump(session)
+
     def log(
         self,
         level: str,
@@ -456,6 +464,24 @@ class HttpServer:
         return self._keeper(session).request(
             session, method, params, related=related, timeout=timeout, progress=progress
         )
+
+    def elicitation_complete(
+        self,
+        elicitation_id: str,
+        *,
+        now: float,
+        related: IncomingRequest | None = None,
+        session: Session | None = None,
+    ) -> bool:
+        """As `ServerEngine.elicitation_complete`, for the client of `related`, or else of `session`."""
+        now = self._tick(now).now
+        if related is not None:
+            session = self.session_of(related)
+        if session is None:
+            return False
+        told = session.engine.elicitation_complete(elicitation_id, now=now, related=related)
+        self._pump(session)
+        return told
 
     def cancel(self, call: Call, *, now: float, reason: str | None = None) -> None:
         """End a call that `request` made, and tell the client. As `ServerEngine.cancel`."""

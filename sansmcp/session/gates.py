@@ -6,12 +6,16 @@ The tables are data in `sansmcp.types.methods`; these are the questions asked of
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from types import NoneType
+from typing import TYPE_CHECKING, Any
 
 from ..errors import LocalProtocolError
-from ..revisions import Revision
+from ..revisions import Era, Revision
 from ..types.convert import project
-from ..types.methods import Direction, MethodSpec
+from ..types.methods import Direction, MethodSpec, spec_for
+
+if TYPE_CHECKING:
+    from .calls import IncomingRequest
 
 
 def declared(capability: str | None, capabilities: Mapping[str, Any]) -> bool:
@@ -37,3 +41,75 @@ def check_params(spec: MethodSpec, params: dict[str, Any], revision: Revision, d
     if kept is not params:
         lost = ", ".join(sorted(params.keys() - kept.keys())) or "a nested field"
         raise LocalProtocolError(f"{spec.method.value}: {lost} does not exist in revision {revision}")
+
+
+def lacking(needs: Mapping[str, Any], capabilities: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of the client capabilities `needs` that is not in `capabilities`; empty: nothing.
+
+    A client that declares elicitation and no mode of it takes forms.
+    """
+    missing: dict[str, Any] = {}
+    for name, inner in needs.items():
+        given = capabilities.get(name)
+        if given is None or given is False:
+            missing[name] = inner
+        elif isinstance(inner, Mapping) and inner:
+            given = given if isinstance(given, Mapping) else {}
+            if name == "elicitation" and "url" not in given:
+                given = {"form": {}, **given}
+            below = lacking(inner, given)
+            if below:
+                missing[name] = below
+    return missing
+
+
+def merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Two capabilities objects as one."""
+    both = dict(one)
+    for name, inner in other.items():
+        known = both.get(name)
+        both[name] = merged(known, inner) if isinstance(known, dict) and isinstance(inner, dict) else inner
+    return both
+
+
+def needs_of(method: str, params: Mapping[str, Any], revision: Revision) -> dict[str, Any]:
+    """The client capabilities that a question needs, as it stands on the wire; empty for none."""
+    match method:
+        case "elicitation/create":
+            return {"elicitation": {"url" if params.get("mode") == "url" else "form": {}}}
+        case "sampling/createMessage":
+            more: dict[str, Any] = {}
+            if "tools" in params or "toolChoice" in params:
+                more["tools"] = {}
+            context = params.get("includeContext")
+            if context in ("thisServer", "allServers") and revision >= Revision.V2025_11_25:
+                more["context"] = {}
+            return {"sampling": more}
+        case "roots/list":
+            return {"roots": {}}
+    return {}
+
+
+def check_input_required(request: IncomingRequest, raw: Mapping[str, Any]) -> None:
+    """Raise LocalProtocolError for an `input_required` result that this request may not be given."""
+    spec = spec_for(request.method)
+    if request.era is Era.LEGACY or spec is None or not spec.mrtr:
+        raise LocalProtocolError(f"{request!r}: it cannot be answered with input_required")
+    questions, state = raw.get("inputRequests"), raw.get("requestState")
+    if questions is None and state is None:
+        raise LocalProtocolError(f"{request!r}: input_required has neither inputRequests nor requestState")
+    if not isinstance(state, (str, NoneType)) or not isinstance(questions, (dict, NoneType)):
+        raise LocalProtocolError(f"{request!r}: inputRequests is an object, and requestState a text")
+    for key, question in (questions or {}).items():
+        method = question.get("method") if isinstance(question, dict) else None
+        asked = spec_for(method) if isinstance(method, str) else None
+        if asked is None or not asked.goes(Direction.EMBEDDED, request.revision):
+            raise LocalProtocolError(f"{request!r}: inputRequests[{key!r}] is no question that there is")
+        missing = lacking(
+            needs_of(asked.method, question.get("params") or {}, request.revision), request.peer_capabilities
+        )
+        if missing:
+            raise LocalProtocolError(
+                f"{request!r}: inputRequests[{key!r}] needs what the client does not declare: "
+                f"{', '.join(missing)}"
+            )

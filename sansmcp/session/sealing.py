@@ -74,10 +74,12 @@ class HmacSealer:
         return f"HmacSealer({len(self._keys)} keys, ttl={self._ttl:g})"
 
     def seal(self, payload: bytes, binding: bytes, *, unix: float) -> str:
+        """As `StateSealer.seal`."""
         body = _VERSION + max(0, int(unix)).to_bytes(_STAMP, "big") + payload
         return _to_text(self._sign(self._keys[0], body, binding) + body)
 
     def open(self, text: str, binding: bytes, *, unix: float) -> bytes | None:
+        """As `StateSealer.open`."""
         raw = _from_text(text)
         if raw is None or len(raw) < _MAC + len(_VERSION) + _STAMP:
             return None

@@ -1,0 +1,106 @@
+"""What an application remembers of a modern request from one round to the next.
+
+It remembers nothing itself: the client carries it, sealed (`sansmcp.session.sealing`).
+
+Specification: 2026-07-28, basic/patterns/mrtr (server requirements, error handling).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from .context import Context
+from .errors import ErrorCode, LocalProtocolError, McpError, PeerFault
+from .revisions import Era
+from .session.calls import IncomingRequest
+from .session.sealing import MIN_KEY, HmacSealer, StateSealer, bind
+from .types.methods import spec_for
+from .wire.jsoncodec import JsonValue
+
+Principal = Callable[[IncomingRequest], str | None]
+"""Says who makes a request; None for nobody in particular."""
+
+_STATE: Final = "requestState"
+_ANSWERS: Final = "inputResponses"
+
+
+class Seals:
+    """The sealer of an application, and what is bound into each seal."""
+
+    def __init__(
+        self, sealer: StateSealer | None, keys: Sequence[bytes], principal: Principal | None
+    ) -> None:
+        if sealer is not None and keys:
+            raise LocalProtocolError("state_keys are for the sealer that there is without `sealer`")
+        self._sealer = HmacSealer(keys) if keys else sealer
+        self._principal = principal
+
+    def resume(self, context: Context, *, now: float) -> None:
+        """Let the dialogue go on where the round before ended, if the request comes from one.
+
+        Raises McpError for a state that is not genuine, and for answers that are none.
+        """
+        request = context.request
+        params = request.params
+        if request.era is Era.LEGACY or (_STATE not in params and _ANSWERS not in params):
+            return
+        spec = spec_for(request.method)
+        if spec is None or not spec.mrtr:
+            return
+        given = params.get(_ANSWERS)
+        if given is None:
+            given = {}
+        elif not isinstance(given, dict):
+            raise McpError(ErrorCode.INVALID_PARAMS, f"{_ANSWERS} must be an object")
+        memory = self._open(context, params[_STATE], now) if _STATE in params else None
+        context.dialogue.resume(memory, given)
+
+    def seal(self, context: Context, *, now: float) -> str | None:
+        """The state for the next round; None when there is nothing to remember.
+
+        Raises LocalProtocolError for what is no JSON or too large, and when there is no key.
+        """
+        memory = context.dialogue.memory
+        if memory is None:
+            return None
+        try:
+            payload = json.dumps(memory, separators=(",", ":"), allow_nan=False).encode("ascii")
+        except (TypeError, ValueError) as error:
+            raise LocalProtocolError(f"{context.request!r}: its state is no JSON: {error}") from error
+        sealer = self._choose(context)
+        text = sealer.seal(payload, self._binding(context), unix=context.unix_time(now))
+        bound = context.limits.max_request_state
+        if len(text) > bound:
+            raise LocalProtocolError(
+                f"{context.request!r}: a state of {len(text)} characters (limit max_request_state: {bound})"
+            )
+        return text
+
+    def _open(self, context: Context, text: JsonValue, now: float) -> JsonValue:
+        payload: bytes | None = None
+        if isinstance(text, str) and len(text) <= context.limits.max_request_state:
+            sealer = self._choose(context)
+            payload = sealer.open(text, self._binding(context), unix=context.unix_time(now))
+        if payload is None:
+            context.remark(PeerFault.INVALID_STATE, "its state was not made for it, or has expired", now=now)
+            # Always the same words: what is wrong with a forged state is for nobody to know.
+            raise McpError(ErrorCode.INVALID_PARAMS, f"invalid {_STATE}")
+        memory: JsonValue = json.loads(payload)
+        return memory
+
+    def _choose(self, context: Context) -> StateSealer:
+        if self._sealer is None:
+            entropy = context.entropy
+            if entropy is None:
+                raise LocalProtocolError(
+                    f"{context.request!r}: its state cannot be sealed; give the App state_keys"
+                )
+            self._sealer = HmacSealer([entropy(MIN_KEY)])
+        return self._sealer
+
+    def _binding(self, context: Context) -> bytes:
+        request = context.request
+        principal = None if self._principal is None else self._principal(request)
+        return bind(request.method, request.params, principal)
