@@ -1,4 +1,4 @@
-"""See it at work: one server, both eras, as real child processes over stdio, and once in memory.
+"""See it at work: one server, both eras, as real child processes over stdio, over HTTP, and in memory.
 
     python -m sansmcp_cli.demo
 
@@ -18,13 +18,19 @@ from contextlib import contextmanager, suppress
 from typing import Any, Literal
 
 import sansmcp_asyncio
+from sansmcp.app import App
+from sansmcp.context import Context
 from sansmcp.errors import McpError
 from sansmcp.events import EraDecided, Event, PeerGone, ProgressReported, SessionEnded
 from sansmcp.revisions import Era
+from sansmcp.session.era import Auto, Legacy, Mode
 from sansmcp.stdio import ShutdownLadder
 from sansmcp.types import UNSET, Implementation, TextContent
+from sansmcp.types.elicitation import ElicitRequestFormParams, ElicitRequestURLParams, ElicitResult
+from sansmcp_asyncio import HttpServing
 
 from .demo_app import app
+from .http_trace import HttpSplitter
 from .narrate import LineSplitter, message_kind, tell_event
 from .text import one_line
 
@@ -38,7 +44,7 @@ PATIENT = ShutdownLadder(after_close=15.0)
 class Show:
     """Prints what happens in one part of the demo, and holds it against what should happen."""
 
-    def __init__(self, title: str) -> None:
+    def __init__(self, title: str, *, http: bool = False) -> None:
         self.events: list[Event] = []
         self.sent: list[dict[str, Any]] = []
         self.received: list[dict[str, Any]] = []
@@ -47,10 +53,19 @@ class Show:
         self._checks = 0
         self._started = time.monotonic()
         self._lines = {
-            "sent": LineSplitter(lambda line, _: self._message("→", self.sent, line)),
-            "received": LineSplitter(lambda line, _: self._message("←", self.received, line)),
+            "sent": self._splitter("→", self.sent, http),
+            "received": self._splitter("←", self.received, http),
         }
         print(f"\n=== {title} ===")
+
+    def _splitter(self, mark: str, kept: list[dict[str, Any]], http: bool) -> LineSplitter | HttpSplitter:
+        def message(line: bytes, size: int) -> None:
+            self._message(mark, kept, line)
+
+        def head(text: str) -> None:
+            print(f"  {mark} {text.partition('; ')[0]}")
+
+        return HttpSplitter(head, message) if http else LineSplitter(message)
 
     def step(self, text: str) -> None:
         print(f"\n{text}")
@@ -147,10 +162,38 @@ async def in_memory() -> Show:
     return show
 
 
-def _ended_in_order(events: list[Event]) -> bool:
+async def over_http(title: str, era: Era, mode: Mode) -> Show:
+    """The same server on a socket of this machine, and one that asks back."""
+    show = Show(title, http=True)
+    with show.guarded():
+        async with asyncio.timeout(LIMIT), HttpServing(app) as serving, HttpServing(asking) as asking_back:
+            show.step(f"connect to {serving.url}")
+            async with _reach(serving, mode, show) as client:
+                show.expect(f"the era is {era.value}", client.era is era)
+                await first_call(client, show)
+                await progress(client, show)
+            show.step(f"connect to {asking_back.url}, where a server asks back")
+            async with _reach(asking_back, mode, show) as client:
+                await asked(client, show)
+        show.expect("both sessions ended in order", _ended_in_order(show.events, 2))
+    return show
+
+
+def _reach(serving: HttpServing, mode: Mode, show: Show) -> sansmcp_asyncio.Opening:
+    return sansmcp_asyncio.connect(
+        serving.url,
+        info=ME,
+        mode=mode,
+        on_elicit=user,
+        on_event=show.on_event,
+        on_wire=show.on_wire,
+    )
+
+
+def _ended_in_order(events: list[Event], sessions: int = 1) -> bool:
     ends = [event for event in events if isinstance(event, SessionEnded)]
     gone = any(isinstance(event, PeerGone) for event in events)
-    return len(ends) == 1 and ends[0].error is None and not gone
+    return len(ends) == sessions and all(end.error is None for end in ends) and not gone
 
 
 async def tour(client: sansmcp_asyncio.Client, show: Show) -> None:
@@ -241,6 +284,31 @@ async def cancelled(client: sansmcp_asyncio.Client, show: Show) -> None:
     show.expect("the connection goes on", _text(result) == "still here")
 
 
+asking = App("sansmcp-demo-asking", "1.0")
+GUESTS = {"type": "object", "properties": {"guests": {"type": "integer"}}, "required": ["guests"]}
+
+
+@asking.tool()
+async def book(ctx: Context) -> str:
+    """Book a table, for as many guests as the user says."""
+    answer = await ctx.elicit("For how many guests?", GUESTS)
+    if answer.action != "accept" or not answer.content:
+        return "no table, then"
+    return f"a table for {answer.content['guests']}"
+
+
+def user(question: ElicitRequestFormParams | ElicitRequestURLParams) -> ElicitResult:
+    """Answers in the place of somebody at a screen."""
+    print(f"  · the user is asked: {question.message}")
+    return ElicitResult("accept", {"guests": 4})
+
+
+async def asked(client: sansmcp_asyncio.Client, show: Show) -> None:
+    show.step("a tool that asks the user; its handler does not know the era, nor does the one who answers")
+    result = await client.call_tool("book", {})
+    show.expect("the answer arrived: a table for 4", _text(result) == "a table for 4")
+
+
 def _text(result: Any) -> str:
     return " ".join(block.text for block in result.content if isinstance(block, TextContent))
 
@@ -259,6 +327,8 @@ async def run() -> bool:
     parts: list[Callable[[], Any]] = [
         lambda: over_stdio("modern, the server as it is", Era.MODERN),
         lambda: over_stdio("legacy, the server with its legacy revisions only", Era.LEGACY, "legacy"),
+        lambda: over_http("modern, over HTTP", Era.MODERN, Auto()),
+        lambda: over_http("legacy, over HTTP", Era.LEGACY, Legacy()),
         in_memory,
     ]
     shows = [await part() for part in parts]

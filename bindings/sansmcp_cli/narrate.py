@@ -54,6 +54,14 @@ def tell_event(event: Event) -> str:
             return f"NotificationReceived: {event.method}"
         case e.RequestReceived() | e.RequestCancelled():
             return f"{type(event).__name__}: {event.request.method}"
+        case e.InputRequired():
+            about = "" if event.call is None else f"{event.call.subject}: "
+            return f"InputRequired: {about}{', '.join(q.method for q in event.requests.values())}"
+        case e.InputWithdrawn() | e.ToolExcluded():
+            name = f"{event.name}: " if isinstance(event, e.ToolExcluded) else ""
+            return f"{type(event).__name__}: {name}{event.reason}"
+        case e.SubscriptionInterrupted() | e.DeliveryFailed() | e.ServerStreamEnded():
+            return f"{type(event).__name__}: {_error(event.error)}"
         case e.PeerGone():
             code = "" if event.returncode is None else f": exit code {event.returncode}"
             return f"PeerGone{code}{', restarting' if event.restarting else ''}"

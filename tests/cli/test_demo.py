@@ -9,6 +9,7 @@ import pytest
 
 import sansmcp_cli.demo
 from sansmcp.revisions import ALL_REVISIONS, LEGACY_REVISIONS, MODERN_REVISIONS, Era, Revision
+from sansmcp.session.era import Auto
 from sansmcp_cli.demo_app import revisions_of
 
 from .run import run
@@ -27,12 +28,19 @@ def test_the_demo_shows_both_eras(tmp_path: Path) -> None:
         "  → request initialize #2",
         "  → notification notifications/cancelled",
         "  · SessionEnded: in order",
+        "=== modern, over HTTP ===",
+        "=== legacy, over HTTP ===",
+        "  → POST /mcp HTTP/1.1",
+        "  ← HTTP/1.1 200 OK",
+        "  · InputRequired: tools/call 'book': elicitation/create",
     ):
         assert line in ran.out.splitlines()
     summary = ran.out.split("=== summary ===\n")[1].splitlines()
     assert [line.partition(":")[0] for line in summary] == [
         "modern, the server as it is",
         "legacy, the server with its legacy revisions only",
+        "modern, over HTTP",
+        "legacy, over HTTP",
         "in memory",
     ]
     assert all("all as expected" in line for line in summary)
@@ -49,6 +57,12 @@ def test_the_demo_notices_a_server_that_does_not_start(capsys: pytest.CaptureFix
     show = asyncio.run(sansmcp_cli.demo.over_stdio("dead on purpose", Era.LEGACY, "no-such-revision"))
     assert not show.good
     assert "no error, but ConnectionEnded: " in capsys.readouterr().out
+
+
+def test_the_demo_notices_what_is_wrong_over_http(capsys: pytest.CaptureFixture[str]) -> None:
+    show = asyncio.run(sansmcp_cli.demo.over_http("wrong on purpose", Era.LEGACY, Auto()))
+    assert not show.good
+    assert show.summary().startswith("wrong on purpose: 7 checks, NOT AS EXPECTED: the era is legacy")
 
 
 def test_names_of_revisions() -> None:
