@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 import sansmcp_asgi
-from sansmcp import App, Event, LimitHit, LocalProtocolError, RequestCancelled, RequestReceived
+from sansmcp import App, Context, Event, LimitHit, LocalProtocolError, RequestCancelled, RequestReceived
 from sansmcp.http.gateway import GatewayPolicy
 from sansmcp.http.guard import ANY, GuardPolicy
 from sansmcp.limits import Limits
@@ -81,10 +81,7 @@ def test_a_session(backend: str) -> None:
     async def main() -> None:
         app = application(keep_alive=0.05)
         script = await ask(app, initialize())
-        named: dict[str, Any] = {
-            "h_mcp_session_id": script.headers["mcp-session-id"],
-            "h_mcp_protocol_version": "2025-11-25",
-        }
+        named = session_of(script)
         assert (await ask(app, INITIALIZED, **named)).status == 202
         listening = Script(*pieces(b""))
         async with anyio.create_task_group() as group:
@@ -352,10 +349,7 @@ def test_to_leave_a_session_cancels_nothing(backend: str) -> None:
     async def main() -> None:
         app = application(on_event=told.append)
         script = await ask(app, initialize())
-        named: dict[str, Any] = {
-            "h_mcp_session_id": script.headers["mcp-session-id"],
-            "h_mcp_protocol_version": "2025-11-25",
-        }
+        named = session_of(script)
         await ask(app, INITIALIZED, **named)
         asked = call("tools/call", {"name": "late", "arguments": {"text": "kept", "seconds": 0.05}})
         leaving = Script(*pieces(json.dumps(asked).encode()), LEFT)
@@ -365,6 +359,110 @@ def test_to_leave_a_session_cancels_nothing(backend: str) -> None:
         await anyio.sleep(0.1)
         assert not [e for e in told if isinstance(e, RequestCancelled)]
         assert sum(isinstance(e, RequestReceived) for e in told) == 1
+
+    on_both(main, backend)
+
+
+# questions ---------------------------------------------------------------------------------------
+
+FORM: dict[str, Any] = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+ANSWER: dict[str, Any] = {"action": "accept", "content": {"name": "Ada"}}
+ENDED: list[str] = []
+
+
+def asking_app(**options: Any) -> sansmcp_asgi.AsgiApp:
+    own = App("asks", "1.0")
+
+    @own.tool()
+    async def awaits(ctx: Context) -> str:
+        try:
+            return f"hello {(await ctx.elicit('Who?', FORM)).content['name']}"
+        finally:
+            ENDED.append("awaits")
+
+    @own.tool()
+    def yields(ctx: Context) -> Any:
+        try:
+            answer = yield ctx.elicit("Who?", FORM)
+            return f"hello {answer.content['name']}"
+        finally:
+            ENDED.append("yields")
+
+    return sansmcp_asgi.asgi_app(own, **options)
+
+
+def session_of(script: Script) -> dict[str, Any]:
+    """The header fields of a session that `script` has begun."""
+    return {
+        "h_mcp_session_id": script.headers["mcp-session-id"],
+        "h_mcp_protocol_version": "2025-11-25",
+    }
+
+
+async def asking_session(app: sansmcp_asgi.AsgiApp) -> dict[str, Any]:
+    """A session of a client that answers."""
+    named = session_of(await ask(app, initialize(capabilities={"elicitation": {}})))
+    await ask(app, INITIALIZED, **named)
+    return named
+
+
+@both
+@pytest.mark.parametrize("name", ["awaits", "yields"])
+def test_a_handler_asks_a_modern_client(backend: str, name: str) -> None:
+    async def main() -> None:
+        app = asking_app()
+        body = tool(name)
+        body["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = {"elicitation": {}}
+        asked = (await ask(app, body)).json["result"]
+        assert asked["resultType"] == "input_required"
+        ((key, question),) = asked["inputRequests"].items()
+        assert question["method"] == "elicitation/create"
+        body["params"] |= {"inputResponses": {key: ANSWER}}
+        if "requestState" in asked:
+            body["params"] |= {"requestState": asked["requestState"]}
+        assert text_of((await ask(app, body)).json) == "hello Ada"
+        await soon(lambda: left(app) == {}, "the end")
+
+    on_both(main, backend)
+
+
+@both
+@pytest.mark.parametrize("name", ["awaits", "yields"])
+def test_a_handler_asks_a_legacy_client(backend: str, name: str) -> None:
+    async def main() -> None:
+        app = asking_app()
+        named = await asking_session(app)
+        body = call("tools/call", {"name": name, "arguments": {}})
+        script = Script(*pieces(json.dumps(body).encode()))
+        async with anyio.create_task_group() as group:
+            group.start_soon(app, scope_for(**named), script.receive, script.send)
+            await soon(lambda: script.messages_told, "the question")
+            question = script.messages_told[0]
+            assert question["method"] == "elicitation/create"
+            answer = {"jsonrpc": "2.0", "id": question["id"], "result": ANSWER}
+            assert (await ask(app, answer, **named)).status == 202
+        assert text_of(script.messages_told[-1]) == "hello Ada"
+        assert app.gateways[0].stats()["carried"] == 0
+
+    on_both(main, backend)
+
+
+@both
+@pytest.mark.parametrize("name", ["awaits", "yields"])
+def test_who_waits_for_an_answer_ends_with_the_session(backend: str, name: str) -> None:
+    async def main() -> None:
+        app = asking_app()
+        named = await asking_session(app)
+        body = call("tools/call", {"name": name, "arguments": {}})
+        script = Script(*pieces(json.dumps(body).encode()))
+        async with anyio.create_task_group() as group:
+            group.start_soon(app, scope_for(**named), script.receive, script.send)
+            await soon(lambda: script.messages_told, "the question")
+            ENDED.clear()
+            ended = Script(*pieces(b""))
+            await app(scope_for(method="DELETE", **named), ended.receive, ended.send)
+        await soon(lambda: name in ENDED, "the end of the handler")
+        await soon(lambda: left(app) == {}, "the end")
 
     on_both(main, backend)
 
