@@ -105,7 +105,7 @@ class OldSseSessions(Sessions):
         out, session_id = self._out, _session_id(target)
         if session_id is None:
             text = f"{_SESSION} is missing: messages go to the address that the stream names"
-            out.refuse(exchange, 400, PeerFault.MISSING_HEADER, text)
+            out.refuse(exchange, 400, PeerFault.UNKNOWN_SESSION, text)
             return
         session = self._sessions.get(session_id)
         if session is None:
