@@ -24,7 +24,7 @@ $(STAMP): pyproject.toml requirements/dev.txt
 	$(PIP) install --no-build-isolation --no-deps --editable .
 	@touch $@
 
-demo: env ## see both eras at work, in memory and over a real child process
+demo: env ## see both eras at work, over child processes, HTTP and memory
 	$(PY) -m sansmcp_cli.demo
 
 peers: env ## install the real peers into .peers, once

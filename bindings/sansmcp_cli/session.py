@@ -65,7 +65,7 @@ async def _run(target: Target, settings: Settings, work: Callable[[Client], Awai
 def _trail(error: BaseException | None) -> list[tuple[str, str]]:
     """What was tried to connect: the client notes it on the error."""
     parts = (note.partition(": ") for note in getattr(error, "__notes__", ()))
-    return [(step, outcome.removeprefix(f"{step}: ")) for step, _, outcome in parts]
+    return [(step, outcome.removeprefix(f"{step}: ").removesuffix("\\n")) for step, _, outcome in parts]
 
 
 @contextmanager

@@ -135,7 +135,7 @@ def test_probe_shows_what_was_tried(bad: str) -> None:
         f"sansmcp: {bad}/nothing: HTTP 404, “404 page not found”: {NO_PLACE}",
         "  server/discover: HTTP 404 without a modern error",
         "  initialize: HTTP 404 (text/plain)",
-        "  another transport: HTTP+SSE: HTTP 404: 404 page not found\\n",
+        "  another transport: HTTP+SSE: HTTP 404: 404 page not found",
     ]
     evidence = ran.document["error"]["evidence"]
     assert [entry["step"] for entry in evidence] == ["server/discover", "initialize", "another transport"]
