@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import sys
 import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar, cast
 
 from sansmcp.client import ClientEngine
-from sansmcp.errors import ErrorCode, McpError
+from sansmcp.errors import ErrorCode, LocalProtocolError, McpError
 from sansmcp.events import InputRequired, InputWithdrawn
 from sansmcp.session.rounds import Round
 from sansmcp.types.elicitation import (
@@ -121,23 +122,30 @@ class Callbacks:
                     group.create_task(self._answer_one(key, event, engine, pump))
         except ExceptionGroup as raised:
             cause = raised.exceptions[0]
-            error = cause
-            if not isinstance(error, McpError):
-                error = McpError(ErrorCode.INTERNAL_ERROR, "the client could not answer")
-                error.__cause__ = cause
-                if event.round.request is not None:
-                    # Nobody else would hear of it: the call, if there is one, goes on.
-                    told = {"message": f"a callback failed: {cause!r}", "exception": cause}
-                    pump.loop.call_exception_handler(told)
-            self._refuse(event, error, engine, pump)
         else:
-            if event.round.open:
-                error = McpError(ErrorCode.INTERNAL_ERROR, "the client stopped to look for an answer")
-                self._refuse(event, error, engine, pump)
+            # A callback that was cancelled, but not from here, gave no answer and no error.
+            cause = McpError(ErrorCode.INTERNAL_ERROR, "the client gave up to look for an answer")
+        if event.round.open:
+            self._refuse(event.round, cause, engine, pump)
 
-    def _refuse(self, event: InputRequired, error: McpError, engine: ClientEngine, pump: Pump) -> None:
-        engine.refuse_input(event.round, error, now=pump.loop.time())
-        pump.soon()
+    def _refuse(self, round_: Round, cause: Exception, engine: ClientEngine, pump: Pump) -> None:
+        now = pump.loop.time()
+        try:
+            if isinstance(cause, McpError):
+                engine.refuse_input(round_, cause, now=now)
+                return
+        except LocalProtocolError as error:  # a code that may not be sent
+            error.__cause__ = cause
+            cause = error
+        finally:
+            pump.soon()
+        if round_.request is not None:
+            # Nobody else would hear of it: the call, if there is one, goes on.
+            told = {"message": f"a callback failed: {cause!r}", "exception": cause}
+            pump.loop.call_exception_handler(told)
+        refusal = McpError(ErrorCode.INTERNAL_ERROR, "the client could not answer")
+        refusal.__cause__ = cause
+        engine.refuse_input(round_, refusal, now=now)
 
     async def _answer_one(self, key: str, event: InputRequired, engine: ClientEngine, pump: Pump) -> None:
         question = event.requests[key]
@@ -161,7 +169,12 @@ _warned: set[str] = set()
 
 
 def _warn_once(name: str, method: str) -> None:
-    if name not in _warned:
-        _warned.add(name)
-        told = f"{name}: {method} is deprecated since revision 2026-07-28 of the protocol"
-        warnings.warn(told, DeprecationWarning, stacklevel=2)
+    if name in _warned:
+        return
+    _warned.add(name)
+    frame, level = sys._getframe(1), 2
+    # Where the client is made, through `async with` or `await`: only there Python shows it.
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith(__package__):
+        frame, level = frame.f_back, level + 1
+    told = f"{name}: {method} is deprecated since revision 2026-07-28 of the protocol"
+    warnings.warn(told, DeprecationWarning, stacklevel=level)

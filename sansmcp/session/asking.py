@@ -329,7 +329,8 @@ class Asking(ClientConnection):
                 self._pages[name] = None
                 if len(self._pages) > self.limits.max_remembered_ids:
                     del self._pages[next(iter(self._pages))]
-        self._emit(InputRequired(call, round_.questions, round_))
+        missing = {k: q for k, q in round_.questions.items() if k not in round_.answers}
+        self._emit(InputRequired(call, missing, round_))
 
     def _arm(self, round_: Round) -> None:
         if round_.ends_at is None:

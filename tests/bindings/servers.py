@@ -189,6 +189,61 @@ def asks() -> None:
                 send({"id": message["id"], "result": result_of(message, "legacy")})
 
 
+FORM = {
+    "message": "who?",
+    "requestedSchema": {
+        "type": "object",
+        "properties": {"name": {"type": "string", "minLength": 2, "default": "nobody"}},
+        "required": ["name"],
+    },
+}
+QUESTIONS = {
+    "form": {"method": "elicitation/create", "params": FORM},
+    "model": {"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 5}},
+    "places": {"method": "roots/list"},
+}
+
+
+def asks_about() -> None:
+    """Asks what a tool's name says, words of `QUESTIONS`, all at once; answers with what it was told.
+
+    The era is in its arguments. The tool "take back" takes the legacy question "form" back.
+    """
+    era = sys.argv[2]
+    pending: dict[str, Any] = {}
+    told: dict[str, Any] = {}
+    for message in requests():
+        params = message.get("params", {})
+        match message.get("method"):
+            case "tools/call" if params["name"] == "take back":
+                send({"method": "notifications/cancelled", "params": {"requestId": "form"}})
+                told["form"] = "taken back"
+                send({"id": message["id"], "result": {"content": []}})
+            case "tools/call" if era == "legacy":
+                pending = {"id": message["id"], "keys": params["name"].split()}
+                told = {}
+                for key in pending["keys"]:
+                    send({"id": key, **QUESTIONS[key]})
+            case "tools/call" if "inputResponses" not in params:
+                asked = {key: QUESTIONS[key] for key in params["name"].split()}
+                result = {"resultType": "input_required", "inputRequests": asked, "requestState": "st"}
+                send({"id": message["id"], "result": result})
+            case "tools/call":
+                assert params["requestState"] == "st"
+                pending = {"id": message["id"], "keys": params["name"].split()}
+                told = params["inputResponses"]
+            case None:
+                told[message["id"]] = message.get("result", message.get("error"))
+            case "server/discover" if era == "legacy":
+                send({"id": message["id"], "error": {"code": -32601, "message": "no"}})
+            case _ if "id" in message:
+                send({"id": message["id"], "result": result_of(message, era)})
+        if pending and len(told) == len(pending["keys"]):
+            content = [{"type": "text", "text": json.dumps(told)}]
+            send({"id": pending["id"], "result": {"resultType": "complete", "content": content}})
+            pending = {}
+
+
 def crashes_once() -> None:
     """Ends in its first call ever, which a file remembers; works when it is started again."""
     mark = sys.argv[2]
@@ -220,6 +275,7 @@ SPOILED: dict[str, Callable[[], None]] = {
         closes_stdin,
         floods,
         asks,
+        asks_about,
         crashes_once,
         serve_by_hand,
     )
