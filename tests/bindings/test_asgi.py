@@ -376,7 +376,9 @@ def asking_app(**options: Any) -> sansmcp_asgi.AsgiApp:
     @own.tool()
     async def awaits(ctx: Context) -> str:
         try:
-            return f"hello {(await ctx.elicit('Who?', FORM)).content['name']}"
+            answer = await ctx.elicit("Who?", FORM)
+            assert answer.content is not None
+            return f"hello {answer.content['name']}"
         finally:
             ENDED.append("awaits")
 

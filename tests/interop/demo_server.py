@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import anyio
+
 import sansmcp_asyncio
 from sansmcp import (
     ALL_REVISIONS,
@@ -58,7 +60,7 @@ def fail() -> str:
 async def slow(ctx: Context, seconds: float) -> str:
     """Take a while and report progress in four steps."""
     for step in range(4):
-        await asyncio.sleep(seconds / 4)
+        await anyio.sleep(seconds / 4)
         ctx.progress(step + 1, 4)
     return "done"
 
