@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from ..peers.registry import VENVS, available
+from ..peers.registry import NODE, NODE_MODULES, VENVS, available
 from .contenders import Sample, Worker
 from .lines import SCALE, Field, Group, Line, groups
 
@@ -66,14 +66,22 @@ def _field(stack: ExitStack) -> tuple[Field, str | None]:
     if missing is None:
         peer_python = next(install.python for install in VENVS if install.name == SDK)
 
-    def worker(python: Path, module: str) -> Worker:
-        started = Worker(python, module)
+    def worker(*argv: str | Path) -> Worker:
+        started = Worker(*argv)
         stack.callback(started.close)
         return started
 
+    def module(python: Path, name: str) -> Worker:
+        return worker(python, "-m", f"tests.bench.{name}")
+
     python = Path(sys.executable)
-    peer = None if peer_python is None else worker(peer_python, "peers.sdk")
-    return Field(worker(python, "ours"), worker(python, "floor"), peer, python, peer_python), missing
+    peer = None if peer_python is None else module(peer_python, "peers.sdk")
+    typescript = None
+    if NODE.exists() and NODE_MODULES.exists():
+        script = Path(__file__).parent / "peers" / "ts_http.mjs"
+        typescript = worker(NODE, script, "work", NODE_MODULES.parent)
+    field = Field(module(python, "ours"), module(python, "floor"), peer, typescript, python, peer_python)
+    return field, missing
 
 
 def _about(field: Field) -> dict[str, str]:

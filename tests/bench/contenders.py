@@ -29,11 +29,11 @@ class Contender(Protocol):
 
 
 class Worker:
-    """A process that runs `harness.main`; it stays up, so that contenders can take turns."""
+    """A process that takes orders as `harness.main` does; it stays up, so that contenders can take turns."""
 
-    def __init__(self, python: str | Path, module: str) -> None:
+    def __init__(self, *argv: str | Path) -> None:
         self._process = subprocess.Popen(
-            [str(python), "-m", f"tests.bench.{module}"],
+            list(map(str, argv)),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=ROOT,
@@ -87,6 +87,19 @@ class Counted:
 
     def sample(self) -> Sample:
         return {"value": self._worker.ask(self._bench, self._calls)}
+
+
+class Fixed:
+    """A number that is given: a bound to stand beside what is measured."""
+
+    def __init__(self, value: float) -> None:
+        self._value = value
+
+    def warm_up(self, seconds: float) -> None:
+        pass
+
+    def sample(self) -> Sample:
+        return {"value": self._value}
 
 
 class Process:

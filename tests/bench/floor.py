@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from . import messages
+from . import http_floor, messages
 from .harness import Prepare, Run, calls_in_flight, main, timed_loop
 from .programs.floor_server import answer
 
@@ -127,7 +127,7 @@ def over_pipes(name: str, flying: int) -> Prepare:
     return prepare
 
 
-BENCHES: dict[str, Prepare] = {}
+BENCHES: dict[str, Prepare] = {**http_floor.BENCHES}
 for _name in ("standard", "fast"):
     BENCHES[f"call-result-{_name}"] = decoding(messages.call_result(), _name)
     BENCHES[f"list-result-{_name}"] = decoding(messages.list_result(), _name)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from .contenders import Contender, Counted, Process, Timed, Worker, importing
+from .contenders import Contender, Counted, Fixed, Process, Timed, Worker, importing
+from .http_support import CHUNKS
 
 Unit = Literal["µs", "ms", "bytes", "modules"]
 SCALE: Mapping[Unit, float] = {"µs": 1e6, "ms": 1e3, "bytes": 1, "modules": 1}
@@ -56,11 +57,12 @@ class Group:
 
 @dataclass(frozen=True)
 class Field:
-    """The processes that measure; the SDK's are None where it is not installed."""
+    """The processes that measure; those of the SDKs are None where they are not installed."""
 
     ours: Worker
     floor: Worker
     peer: Worker | None
+    typescript: Worker | None
     our_python: Path
     peer_python: Path | None
 
@@ -75,6 +77,7 @@ def groups(field: Field) -> Iterator[Group]:
     yield from _starting(field)
     yield _flat(field)
     yield from _memory(field)
+    yield from _http(field)
 
 
 def _trio(
@@ -188,3 +191,45 @@ def _memory(field: Field) -> Iterator[Group]:
         both["peer"] = Counted(field.peer, "memory-per-call", OPEN_CALLS)
     both["ours"] = Counted(field.ours, "client-memory", OPEN_CALLS)
     yield Group(both, [Line("an open call in memory: task, client, server", "bytes")], once=True)
+
+
+HTTP_FLYING = 16
+KINDS = {"json": ("JSON answers", 7), "stream": ("SSE, one progress", 8)}
+
+
+def _http(field: Field) -> Iterator[Group]:
+    for kind, (name, factor) in KINDS.items():
+        bench = f"http-{kind}-{HTTP_FLYING}"
+        yield Group(
+            _trio(field, bench, bench, bench, HTTP_FLYING),
+            [Line(f"HTTP call, {HTTP_FLYING} in flight, {name}", "µs", Target("peer/ours", factor))],
+        )
+        if field.typescript is not None:
+            yield Group(
+                {
+                    "peer": Timed(field.typescript, bench, at_once=HTTP_FLYING),
+                    "ours": Timed(field.ours, bench, at_once=HTTP_FLYING),
+                },
+                [Line(f"the same, beside the TypeScript SDK, {name}", "µs", Target("peer/ours", 4))],
+            )
+        yield Group(
+            _trio(field, f"http-cpu-{kind}", None, f"http-cpu-{kind}"),
+            [Line(f"HTTP call, processor time of both ends, {name}", "µs", Target("ours/floor", 1.4))],
+        )
+    for chunk in CHUNKS:
+        bench = f"http-events-{chunk}"
+        contenders: dict[str, Contender] = {}
+        if field.peer is not None:
+            contenders["peer"] = Timed(field.peer, bench, calls=1)
+        contenders["ours"] = Timed(field.ours, bench, calls=1)
+        name = f"50 MB of SSE, 100,000 messages, in {chunk // 1024} KiB"
+        yield Group(contenders, [Line(name, "ms", Target("peer/ours", 2.5))])
+    for kind, bound in (("session", 10_000), ("stream", 16_000)):
+        both: dict[str, Contender] = {}
+        if field.peer is not None:
+            both["peer"] = Counted(field.peer, f"http-{kind}-memory", 1)
+        both["floor"] = Fixed(bound)
+        both["ours"] = Counted(field.ours, f"http-{kind}-memory", 1)
+        what = "an idle legacy session" if kind == "session" else "a legacy session with its stream open"
+        line = Line(f"{what}; floor: the bound", "bytes", Target("ours/floor", 1))
+        yield Group(both, [line], once=True)

@@ -30,7 +30,7 @@ from sansmcp.wire.jsoncodec import JsonCodec
 from sansmcp.wire.jsonrpc import ResultResponse, classify
 from sansmcp_asyncio import connect, connect_memory
 
-from . import messages
+from . import http_ours, messages
 from .harness import Prepare, Run, calls_in_flight, main, timed_loop
 from .programs.our_server import app
 
@@ -297,7 +297,11 @@ async def client_memory(stack: AsyncExitStack) -> Run:
     return run
 
 
-BENCHES: dict[str, Prepare] = {"engine-memory": engine_memory, "client-memory": client_memory}
+BENCHES: dict[str, Prepare] = {
+    "engine-memory": engine_memory,
+    "client-memory": client_memory,
+    **http_ours.BENCHES,
+}
 for _name, _codec in CODECS.items():
     _call, _list = messages.call_result(), messages.list_result()
     BENCHES[f"call-envelope-{_name}"] = envelopes(_call, _codec())

@@ -20,6 +20,7 @@ from mcp_types.methods import parse_server_result
 
 from .. import messages
 from ..harness import calls_in_flight, main, timed_loop
+from . import sdk_http
 from .sdk_server import server
 
 CHUNK = 100
@@ -140,6 +141,7 @@ async def about(stack):
 
 
 BENCHES = {
+    **sdk_http.BENCHES,
     "about": about,
     "call-envelope": reading(messages.call_result()),
     "call-dispatched": dispatching,
