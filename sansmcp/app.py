@@ -46,6 +46,8 @@ from .uritemplate import UriTemplate
 from .wire.jsoncodec import JsonCodec, JsonValue
 
 F = TypeVar("F", bound=Handler)
+Publish = Callable[[Callable[[Answers, float], object]], object]
+"""Tells the clients of one server something: see `App.attach`."""
 
 HIDDEN: Final = "the server failed to carry this out"
 
@@ -99,10 +101,9 @@ class App:
 
     `page_size` splits lists into pages (None: one page). `list_changed` says that clients are told when
     a list changes, `subscribe` that they can subscribe to resources: telling them is up to you, with
-    `Context.notify_changed` and `notify_updated` or the verbs of what serves the app. `expose_errors`
-    shows the text of every exception to the client; otherwise it sees a fixed text with a number, and
-    `on_error` (called with the exception and that number) can log the rest. `ToolError` and
-    `McpError` are always shown.
+    `notify_changed` and `notify_updated`. `expose_errors` shows the text of every exception to the
+    client; otherwise it sees a fixed text with a number, and `on_error` (called with the exception and
+    that number) can log the rest. `ToolError` and `McpError` are always shown.
 
     What a handler that asks modern clients has to know of earlier rounds is sealed with the first of
     `state_keys` (each at least 32 random bytes; all of them open it) or by `sealer`: servers that
@@ -139,6 +140,7 @@ class App:
         self._seals = Seals(sealer, state_keys, principal)
         self._on_error = on_error
         self._failures = 0
+        self._publishers: dict[Publish, None] = {}
         self._tools: dict[str, _Entry] = {}
         self._resources: dict[str, _Entry] = {}
         self._templates: dict[str, tuple[UriTemplate, _Entry]] = {}
@@ -327,6 +329,38 @@ class App:
     def _remove(table: dict[str, _Entry], kind: str, key: str) -> None:
         if table.pop(key, None) is None:
             raise LocalProtocolError(f"there is no {kind} {key!r}")
+
+    # telling of changes --------------------------------------------------------------------------
+
+    def notify_changed(self, kind: ListKind) -> None:
+        """Tell every client that wants to know that a list changed, whatever serves it.
+
+        Can be called from any thread and at any time. Nobody is told before the app is served, nor
+        unless it was made with `list_changed`.
+        """
+        for publish in list(self._publishers):
+            publish(lambda answers, now: answers.notify_changed(kind, now=now))
+
+    def notify_updated(self, uri: str) -> None:
+        """Tell every client that subscribed to the resource at `uri` that it changed.
+
+        As `notify_changed`; the app must have been made with `subscribe`.
+        """
+        for publish in list(self._publishers):
+            publish(lambda answers, now: answers.notify_updated(uri, now=now))
+
+    def attach(self, publish: Publish) -> Callable[[], None]:
+        """For a binding that serves the app: how its clients are told of changes. Returns how to stop.
+
+        `publish` runs what it is given with the engine, or whatever has the engines, and the time; it
+        may be called from any thread.
+        """
+        self._publishers[publish] = None
+
+        def detach() -> None:
+            self._publishers.pop(publish, None)
+
+        return detach
 
     # the engine it drives ------------------------------------------------------------------------
 

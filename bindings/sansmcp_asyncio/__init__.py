@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from ._client import Client, Events, Opening
     from ._connect import ConnectOptions, EngineOptions, HttpClientOptions, StdioOptions, connect
     from ._http import HttpOptions, HttpServing, serve_http
+    from ._listen import Changes, ListenOptions
     from ._memory import connect_memory
     from ._questions import QuestionOptions
     from ._stdio import serve_stdio
     from ._verbs import ListOptions, Options, Verbs
 
 __all__ = [
+    "Changes",
     "Client",
     "ConnectOptions",
     "EngineOptions",
@@ -28,6 +30,7 @@ __all__ = [
     "HttpOptions",
     "HttpServing",
     "ListOptions",
+    "ListenOptions",
     "Opening",
     "Options",
     "QuestionOptions",
@@ -43,6 +46,7 @@ _HOMES: Final = {
     "_client": ("Client", "Events", "Opening"),
     "_connect": ("ConnectOptions", "EngineOptions", "HttpClientOptions", "StdioOptions", "connect"),
     "_http": ("HttpOptions", "HttpServing", "serve_http"),
+    "_listen": ("Changes", "ListenOptions"),
     "_memory": ("connect_memory",),
     "_questions": ("QuestionOptions",),
     "_stdio": ("serve_stdio",),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from sansmcp.client import ClientEngine
 from sansmcp.errors import ConnectionEnded, LocalProtocolError, SansmcpError
@@ -25,6 +25,7 @@ from sansmcp.session.calls import Call
 from sansmcp.session.era import Evidence, Verdict
 from sansmcp.types.lifecycle import Implementation, ServerCapabilities
 
+from ._listen import EVENTS_OF_CHANGES, Changes, ListenOptions
 from ._pump import OnEvent, Pump, Transport
 from ._questions import Callbacks
 from ._verbs import Verbs
@@ -91,6 +92,7 @@ class Client(Verbs):
         self._callbacks = callbacks
         self._waiting: dict[Call, asyncio.Future[ResultReady | RequestFailed]] = {}
         self._progress: dict[Call, Callable[[ProgressReported], object]] = {}
+        self._listening: dict[Call, Changes] = {}
         self._ready: asyncio.Future[None] = self._loop.create_future()
         self._events = Events(engine.limits.max_buffered_events)
         self._error: SansmcpError | None = None
@@ -154,6 +156,10 @@ class Client(Verbs):
         return self._events
 
     # verbs ---------------------------------------------------------------------------------------
+
+    def listen(self, **options: Unpack[ListenOptions]) -> Changes:
+        """Be told of changes on the server, in either era: see `Changes`. Does nothing until entered."""
+        return Changes(self, options)
 
     async def _call(
         self,
@@ -263,11 +269,21 @@ class Client(Verbs):
             if not future.done():
                 future.set_result(RequestFailed(call, end.about(call.subject)))
         self._waiting.clear()
+        for changes in self._listening.values():
+            changes.fail(end)
+        self._listening.clear()
         self._events.put(SessionEnded(end))
 
     def _deliver(self, event: Event) -> None:
         if self._on_event is not None:
             self._pump.tell(self._on_event, event)
+        if self._listening and isinstance(event, EVENTS_OF_CHANGES):
+            call = event.call
+            changes = None if call is None else self._listening.get(call)
+            if call is not None and changes is not None:
+                if not changes.take(event):
+                    del self._listening[call]
+                return
         if isinstance(event, (ResultReady, RequestFailed)):
             future = self._waiting.pop(event.call, None)
             if future is not None and not future.done():

@@ -107,9 +107,11 @@ class Handlers:
         self._stopping: set[asyncio.Task[None]] = set()
         """Tasks whose request is gone, until they have ended."""
         self._thread = threading.get_ident()
+        self._detach = app.attach(self._publish)
 
     async def stop(self) -> None:
         """End every connection at once, and every handler that can be ended."""
+        self._detach()
         if self.pump.failure is None:
             self.pump.input(self.pump.transport.close)
         self.pump.abort()
@@ -202,6 +204,10 @@ class Handlers:
         """Let the loop do it, from any thread."""
         with suppress(RuntimeError):  # the loop is closed: nobody waits
             self._loop.call_soon_threadsafe(action)
+
+    def _publish(self, action: Callable[[Answers, float], object]) -> None:
+        """What the app wants told, from any thread."""
+        self._submit(lambda now: action(self._answers, now))
 
     def _submit(self, action: Callable[[float], object]) -> None:
         """What a `Context` wants done, from whichever thread its handler runs in."""

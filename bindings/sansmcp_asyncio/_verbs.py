@@ -191,6 +191,14 @@ class Verbs(ABC):
         """Set the least severe level the server logs (up to 2025-11-25)."""
         await self._call(self._engine.set_log_level, level, **options)
 
+    async def subscribe_resource(self, uri: str, **options: Unpack[Options]) -> None:
+        """Be told of changes of a resource among the events (up to 2025-11-25); `listen` works with all."""
+        await self._call(self._engine.subscribe_resource, uri, **options)
+
+    async def unsubscribe_resource(self, uri: str, **options: Unpack[Options]) -> None:
+        """Undo `subscribe_resource` (up to 2025-11-25)."""
+        await self._call(self._engine.unsubscribe_resource, uri, **options)
+
     # anything else -------------------------------------------------------------------------------
 
     async def request(

@@ -290,8 +290,10 @@ class Listening(ClientConnection):
 
     def _on_legacy_change(self, method: str, uri: Any) -> None:
         told = [s.call for s in self._in_session() if s.open and _wants(s.honored, method, uri)]
-        for call in told or [None]:
+        for call in told:
             self._tell_change(method, uri, call)
+        if not told:
+            self._tell_change(method, uri, None)
 
     def _on_modern_change(self, method: str, params: Mapping[str, Any], uri: Any) -> None:
         meta = params.get("_meta")
