@@ -39,6 +39,8 @@ class AsgiApp:
         self._app = app
         self._options: dict[str, Any] = dict(options)
         self._path = options.get("path", "/mcp")
+        old = options.get("old_sse")
+        self._paths = [self._path, *([] if old is None else [old.stream, old.messages])]
         self._servings: dict[object, Serving] = {}
         own = ("threads", "carriage", "on_event")
         make_server(app, now=0.0, **{k: v for k, v in self._options.items() if k not in own})
@@ -90,6 +92,7 @@ class AsgiApp:
             for other, ended in list(self._servings.items()):
                 if ended.ended:
                     self._servings.pop(other, None)
+                    ended.forget()
             options = {"path": self._path, **self._options}
             serving = self._servings[loop] = Serving(self._app, loop, scope, **options)
         return serving
@@ -98,9 +101,8 @@ class AsgiApp:
         headers = [
             (name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]
         ]
-        target = quote(scope["path"])
-        if self._path is not None and self._path in _places(scope):
-            target = self._path
+        places = _places(scope)
+        target = next((path for path in self._paths if path in places), None) or quote(scope["path"])
         query = scope.get("query_string", b"")
         if query:
             target = f"{target}?{query.decode('latin-1')}"

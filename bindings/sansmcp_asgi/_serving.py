@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
 
 from sansmcp.app import App
+from sansmcp.context import Answers
 from sansmcp.events import Event
 from sansmcp.http.exchange import AbortExchange, EndResponse, HttpRequest, SendBody, StartResponse
 from sansmcp.http.gateway import DEFAULT_GATEWAY, GatewayPolicy, HttpGateway
@@ -115,6 +116,18 @@ class Serving(Handlers):
         """Whether the loop is no more."""
         return self._loop.is_closed()
 
+    def forget(self) -> None:
+        """Let go of what outlives the loop."""
+        self._detach()
+        if self.workers is not None:
+            self.workers.close()
+
+    def _publish(self, action: Callable[[Answers, float], object]) -> None:
+        if self.ended:
+            self.forget()
+        else:
+            super()._publish(action)
+
     async def serve(self, request: HttpRequest, receive: Receive, send: Send) -> None:
         """Carry one request and its response."""
         pump, gateway = self.pump, self.gateway
@@ -174,8 +187,7 @@ class Serving(Handlers):
             self.pump.input(self.gateway.close)
         for request in list(self._work):
             self._cancel(request)
-        if self.workers is not None:
-            self.workers.close()
+        self.forget()
         for task in list(self._stopping):
             ended = self._loop.create_future()
             task.add_done_callback(partial(_resolve, ended))

@@ -9,12 +9,23 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import pytest
 
 import sansmcp_asgi
-from sansmcp import App, Context, Event, LimitHit, LocalProtocolError, RequestCancelled, RequestReceived
+from sansmcp import (
+    App,
+    Context,
+    Event,
+    LimitHit,
+    ListKind,
+    LocalProtocolError,
+    RequestCancelled,
+    RequestReceived,
+)
 from sansmcp.http.gateway import GatewayPolicy
 from sansmcp.http.guard import ANY, GuardPolicy
+from sansmcp.http.old_sse_server import OldSsePaths
 from sansmcp.limits import Limits
 
 from ..http_support import INITIALIZED, call, initialize
@@ -198,6 +209,24 @@ def test_scopes(scope: dict[str, Any], options: dict[str, Any], status: int) -> 
         await app(given, script.receive, script.send)
         assert script.status == status
         assert all(name == name.lower() for name in script.headers)
+
+    on_both(main, "asyncio")
+
+
+def test_the_oldest_transport_below_a_prefix() -> None:
+    async def main() -> None:
+        app = application(old_sse=OldSsePaths("/api/sse", "/api/messages"))
+        listening, mounted = Script(*pieces(b"")), {"root_path": "/api"}
+        async with anyio.create_task_group() as group:
+            scope = scope_for(method="GET", path="/api/sse", **mounted)
+            group.start_soon(app, scope, listening.receive, listening.send)
+            await soon(lambda: b"data: /api/messages?" in listening.body, "the address")
+            query = listening.body.partition(b"?")[2].split()[0]
+            where: dict[str, Any] = {"path": "/api/messages", "query_string": query, **mounted}
+            assert (await ask(app, initialize("2024-11-05"), **where)).status == 202
+            await soon(lambda: listening.messages_told, "the answer")
+            assert listening.messages_told[0]["result"]["protocolVersion"] == "2024-11-05"
+            listening.leave()
 
     on_both(main, "asyncio")
 
@@ -467,6 +496,31 @@ def test_who_waits_for_an_answer_ends_with_the_session(backend: str, name: str) 
         await soon(lambda: left(app) == {}, "the end")
 
     on_both(main, backend)
+
+
+@both
+@pytest.mark.req("O1")
+def test_a_modern_client_listens_to_changes(backend: str) -> None:
+    own = make_app()
+
+    async def main() -> None:
+        app = sansmcp_asgi.asgi_app(own)
+        body = message("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+        script = Script(*pieces(json.dumps(body).encode()))
+        async with anyio.create_task_group() as group:
+            group.start_soon(app, scope_for(body), script.receive, script.send)
+            await soon(lambda: script.messages_told, "the acknowledgement")
+            own.notify_changed(ListKind.TOOLS)
+            await anyio.to_thread.run_sync(own.notify_changed, ListKind.TOOLS)
+            changed = "notifications/tools/list_changed"
+            await soon(
+                lambda: [m["method"] for m in script.messages_told[1:]] == [changed] * 2, "the changes"
+            )
+            script.leave()
+        await soon(lambda: left(app) == {}, "the end")
+
+    on_both(main, backend)
+    own.notify_changed(ListKind.TOOLS)  # nobody is there any more
 
 
 # lifespans ---------------------------------------------------------------------------------------
