@@ -179,6 +179,7 @@ def prompt(target: Target, words: list[str], settings: Settings) -> None:
 )
 @click.option("--http", metavar="[HOST:]PORT", help="Serve over HTTP there; port 0 is any that is free.")
 @click.option("--path", help="Where the endpoint is.  [default: /mcp]")
+@click.option("--old-sse", is_flag=True, help="Speak HTTP+SSE as well, at /sse, for clients of 2024.")
 @click.option("--certfile", metavar="FILE", help="Speak TLS with this certificate (PEM).")
 @click.option("--keyfile", metavar="FILE", help="The certificate's key, where it is in a file of its own.")
 @click.option(

@@ -27,6 +27,7 @@ from sansmcp.session.era import Auto, Legacy, Mode
 from sansmcp.stdio import ShutdownLadder
 from sansmcp.types import UNSET, Implementation, TextContent
 from sansmcp.types.elicitation import ElicitRequestFormParams, ElicitRequestURLParams, ElicitResult
+from sansmcp.wire.jsoncodec import JsonValue
 from sansmcp_asyncio import HttpServing
 
 from .demo_app import app
@@ -285,7 +286,11 @@ async def cancelled(client: sansmcp_asyncio.Client, show: Show) -> None:
 
 
 asking = App("sansmcp-demo-asking", "1.0")
-GUESTS = {"type": "object", "properties": {"guests": {"type": "integer"}}, "required": ["guests"]}
+GUESTS: dict[str, JsonValue] = {
+    "type": "object",
+    "properties": {"guests": {"type": "integer"}},
+    "required": ["guests"],
+}
 
 
 @asking.tool()

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Unpack
+from urllib.parse import urljoin
 
 from sansmcp.app import App
 from sansmcp.errors import LocalProtocolError
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 ALL: Final = "*"
 """In the place of a name: every name."""
 
+_OLD_STREAM: Final = "/sse"
 _EVERYWHERE: Final = ("0.0.0.0", "::")
 
 
@@ -36,6 +38,7 @@ class Listening:
     place: str
     """``PORT`` or ``HOST:PORT``."""
     path: str | None = None
+    old_sse: bool = False
     certfile: str | None = None
     keyfile: str | None = None
     allow_host: Sequence[str] = ()
@@ -95,11 +98,14 @@ class Listening:
 
 async def serve_http(app: App, listening: Listening, **options: Unpack[HttpOptions]) -> None:
     """Serve `app` until a signal ends it. Raises CommandError when it cannot listen there."""
+    from sansmcp.http.old_sse_server import OldSsePaths
     from sansmcp_asyncio import HttpServing
 
     host, port = listening.address()
     options["path"], options["ssl"] = listening.endpoint(), listening.tls()
     options["policy"] = listening.policy()
+    if listening.old_sse:
+        options["old_sse"] = OldSsePaths(_OLD_STREAM)
     end_on_sigterm()
     async with AsyncExitStack() as stack:
         try:
@@ -107,6 +113,8 @@ async def serve_http(app: App, listening: Listening, **options: Unpack[HttpOptio
         except OSError as error:
             raise _cannot_listen(listening.place, error) from error
         _say(f"serving {app.info.name} at {serving.url}; Ctrl-C ends it")
+        if listening.old_sse:
+            _say(f"older clients find it at {urljoin(serving.url, _OLD_STREAM)}")
         if host in _EVERYWHERE and not listening.allow_host:
             _say("other machines are refused until --allow-host says by which name they may call this one")
         await serving.closed()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from .bad_http import bad_server
-from .run import invoke, run, serve_http
+from .run import PYTHON, environment, invoke, run, serve_http
 
 pytestmark = pytest.mark.req("AA11")
 
@@ -202,6 +202,36 @@ def test_what_a_server_is_told(tmp_path: Path) -> None:
         assert url.endswith("/here/it/is")
         assert invoke("probe", url, "--json").document["connection"]["era"] == "legacy"
         assert invoke("tools", url.replace("/here", "/there")).code == 3
+
+
+def test_the_old_transport_is_spoken_where_it_is_asked_for(tmp_path: Path, url: str) -> None:
+    with serve_http("--old-sse", cwd=tmp_path) as (new, process):
+        old = new.removesuffix("mcp") + "sse"
+        assert process.stderr is not None
+        assert process.stderr.readline() == f"sansmcp: older clients find it at {old}\n"
+        probed = invoke("probe", old, "--json")
+        assert probed.code == 0, probed.err
+        assert probed.document["result"]["era"] == "legacy"
+        assert invoke("call", old, "echo", "text=hi").out == "hi\n"
+        assert invoke("call", new, "echo", "text=hi").out == "hi\n"
+    assert invoke("tools", url.removesuffix("mcp") + "sse").code == 3
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_a_server_ends_at_once_although_it_is_busy(number: signal.Signals, mode: str, tmp_path: Path) -> None:
+    with serve_http(cwd=tmp_path) as (url, process):
+        command = [PYTHON, "-m", "sansmcp_cli", "call", url, "slow", "steps=1000", "--mode", mode]
+        with subprocess.Popen(
+            command, cwd=tmp_path, env=environment(tmp_path), stderr=subprocess.PIPE, text=True
+        ) as client:
+            assert client.stderr is not None
+            assert client.stderr.readline().startswith("progress 1/1000")
+            process.send_signal(number)
+            process.communicate(timeout=10)
+            _, err = client.communicate(timeout=30)
+    assert client.returncode in (1, 3)
+    assert err.splitlines()[-1].startswith("sansmcp: tools/call 'slow': ")
 
 
 def test_who_is_let_in(tmp_path: Path) -> None:
