@@ -99,6 +99,7 @@ STATE_NOTES: Final[Mapping[str, Mapping[str, str]]] = {
         "CANCELLED": "`RequestFailed` told a `CallCancelled`.",
         "TIMED_OUT": "`RequestFailed` told a `CallTimeout`.",
     },
+    "round": {"REFUSED": "`refuse_input` was called."},
     "received request": {
         "OPEN": "`RequestReceived` told of it; an answer is owed.",
         "ANSWERED": "A result or an error was sent.",

@@ -11,7 +11,7 @@ from docs_text import table
 import sansmcp
 from sansmcp import events
 from sansmcp.revisions import ALL_REVISIONS, LATEST_LEGACY, Era, Revision
-from sansmcp.types import RootsCapability
+from sansmcp.types import ElicitationCapability, RootsCapability
 from sansmcp.types.methods import METHODS, Direction, Kind, MethodSpec
 
 _ARROWS: Final = {
@@ -74,7 +74,7 @@ def client_verbs() -> dict[str, list[str]]:
     """Which verb of `ClientEngine` asks for which method: tried on an engine that never connects."""
     verbs: dict[str, list[str]] = {}
     for name, function in inspect.getmembers(sansmcp.ClientEngine, inspect.isfunction):
-        if name.startswith("_") or name in ("request", "notify", "respond", "close"):
+        if name.startswith("_") or name in ("request", "notify", "respond", "resume", "close"):
             continue
         if inspect.signature(function).return_annotation != "Call":
             continue
@@ -152,6 +152,7 @@ def server_side() -> dict[str, str]:
 _NOTED: Final[Mapping[str, dict[str, Any]]] = {
     "notifications/message": {"level": "info", "data": 1},
     "notifications/resources/updated": {"uri": "x:y"},
+    "notifications/elicitation/complete": {"elicitationId": "e"},
 }
 
 
@@ -181,7 +182,9 @@ def _at_client(name: str, revision: Revision) -> str:
         sansmcp.Implementation("docs", "0"),
         now=0.0,
         mode=sansmcp.Pin(revision),
-        capabilities=sansmcp.ClientCapabilities(roots=RootsCapability()),
+        capabilities=sansmcp.ClientCapabilities(
+            roots=RootsCapability(), elicitation=ElicitationCapability(url={})
+        ),
         check_capabilities=False,
     )
     engine.connect(now=0.0)
@@ -192,8 +195,11 @@ def _at_client(name: str, revision: Revision) -> str:
             "serverInfo": {"name": "x", "version": "0"},
         }
         engine.receive_message({"jsonrpc": "2.0", "id": 1, "result": result}, now=0.0)
-        # an open request of the server's, so that a cancel has something to cancel
-        engine.receive_message({"jsonrpc": "2.0", "id": 9, "method": "roots/list"}, now=0.0)
+        # open requests of the server's, so that there is something to cancel and to complete
+        page = {"mode": "url", "elicitationId": "e", "url": "x:y", "message": "go"}
+        for number, (method, asked) in enumerate((("elicitation/create", page), ("roots/list", {})), start=8):
+            question = {"jsonrpc": "2.0", "id": number, "method": method, "params": asked}
+            engine.receive_message(question, now=0.0)
     call = engine.call_tool("x", now=0.0, progress=True)
     list(engine.events())
     params = _NOTED.get(name, {"progressToken": call.progress_token, "progress": 1, "requestId": 9})
