@@ -187,6 +187,8 @@ class ServerEngine(Publisher):
         if not isinstance(result, dict):
             raw = to_wire(result, request.revision)
         elif spec is not None and spec.result is not None and request.revision is not LATEST:
+            if result.get("resultType") == modern.INPUT_REQUIRED:  # which the projection leaves out
+                check_input_required(request, result)
             raw = project(result, spec.result, request.revision)
         else:
             raw = result
@@ -340,8 +342,9 @@ class ServerEngine(Publisher):
     ) -> bool:
         """Tell that the user is done on a page they were sent to. True when that was sent.
 
-        It goes on the stream of the request `related`, while that is open. Only a session of 2025-11-25 that declares ``elicitation.url`` is told: earlier clients know no
-        such pages, and later ones ask again by themselves.
+        It goes on the stream of the request `related`, while that is open. Only a session of 2025-11-25
+        that declares ``elicitation.url`` is told: earlier clients know no such pages, and later ones ask
+        again by themselves.
 
         Specification: 2025-11-25, client/elicitation (completion notifications).
         """

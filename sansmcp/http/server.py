@@ -465,21 +465,10 @@ class HttpServer:
             session, method, params, related=related, timeout=timeout, progress=progress
         )
 
-    def elicitation_complete(
-        self,
-        elicitation_id: str,
-        *,
-        now: float,
-        related: IncomingRequest | None = None,
-        session: Session | None = None,
-    ) -> bool:
-        """As `ServerEngine.elicitation_complete`, for the client of `related`, or else of `session`."""
-        now = self._tick(now).now
-        if related is not None:
-            session = self.session_of(related)
-        if session is None:
-            return False
-        told = session.engine.elicitation_complete(elicitation_id, now=now, related=related)
+    def elicitation_complete(self, elicitation_id: str, *, now: float, related: IncomingRequest) -> bool:
+        """As `ServerEngine.elicitation_complete`, for the client that made the request `related`."""
+        engine, session = self._engine_of(related, now)
+        told = engine.elicitation_complete(elicitation_id, now=self._out.now, related=related)
         self._pump(session)
         return told
 
