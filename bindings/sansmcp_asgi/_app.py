@@ -88,7 +88,7 @@ class AsgiApp:
     def _serving(self) -> Serving:
         loop, scope = running_loop()
         serving = self._servings.get(loop)
-        if serving is None:
+        if serving is None or serving.pump.failure is not None:
             for other, ended in list(self._servings.items()):
                 if ended.ended:
                     self._servings.pop(other, None)

@@ -109,15 +109,16 @@ class Serving(Handlers):
         super().__init__(app, loop, server, threads=threads, on_event=on_event)
         self.gateway = HttpGateway(server, now=now, policy=carriage)
         self.pump = _GatewayPump(self.gateway, loop, self._deliver)
+        self.pump.on_failure = self._on_failure
         self._scope = scope
 
     @property
     def ended(self) -> bool:
-        """Whether the loop is no more."""
-        return self._loop.is_closed()
+        """Whether it is of no more use: the loop is no more, or it failed."""
+        return self.pump.failure is not None or self._loop.is_closed()
 
     def forget(self) -> None:
-        """Let go of what outlives the loop."""
+        """Let go of what would outlive it."""
         self._detach()
         if self.workers is not None:
             self.workers.close()
@@ -131,15 +132,13 @@ class Serving(Handlers):
     async def serve(self, request: HttpRequest, receive: Receive, send: Send) -> None:
         """Carry one request and its response."""
         pump, gateway = self.pump, self.gateway
-        if pump.failure is not None:
-            raise RuntimeError("the server ended for a fault of its own") from pump.failure
         channel = _Exchange(self._loop, self._scope())
         exchange = pump.enter(channel)
-        pump.input(gateway.head_received, exchange, request)
         reader = None
-        if gateway.wants_body(exchange):
-            reader = self._loop.create_task(self._read(exchange, channel, receive))
         try:
+            pump.input(gateway.head_received, exchange, request)
+            if gateway.wants_body(exchange):
+                reader = self._loop.create_task(self._read(exchange, channel, receive))
             async with channel.scope:
                 await self._write(exchange, channel, send)
         finally:
@@ -185,13 +184,20 @@ class Serving(Handlers):
         """End every session, response and handler, as far as that takes no time."""
         if self.pump.failure is None:
             self.pump.input(self.gateway.close)
-        for request in list(self._work):
-            self._cancel(request)
+        self._cancel_all()
         self.forget()
         for task in list(self._stopping):
             ended = self._loop.create_future()
             task.add_done_callback(partial(_resolve, ended))
             await ended
+
+    def _on_failure(self, error: Exception) -> None:
+        self._cancel_all()
+        self.forget()
+
+    def _cancel_all(self) -> None:
+        for request in list(self._work):
+            self._cancel(request)
 
 
 class _GatewayPump(Pump):

@@ -10,6 +10,7 @@ from typing import Any
 
 import anyio
 import anyio.to_thread
+import httpx
 import pytest
 
 import sansmcp_asgi
@@ -29,7 +30,7 @@ from sansmcp.http.old_sse_server import OldSsePaths
 from sansmcp.limits import Limits
 
 from ..http_support import INITIALIZED, call, initialize
-from .asgi_support import BACKENDS, LEFT, Script, make_app, on_both, pieces, scope_for, soon
+from .asgi_support import BACKENDS, LEFT, Script, headers_for, make_app, on_both, pieces, scope_for, soon
 from .test_serve_http import message, text_of, tool
 
 Main = Callable[[], Awaitable[None]]
@@ -599,26 +600,42 @@ def test_nothing_is_loaded_before_it_is_used() -> None:
 
 
 @both
-def test_a_fault_of_this_library_ends_every_request(backend: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_fault_of_this_library_ends_what_is_open_and_nothing_else(
+    backend: str, caplog: pytest.LogCaptureFixture
+) -> None:
     async def main() -> None:
         app = application()
+        body = tool("wait")
+        script = Script(*pieces(json.dumps(body).encode()))
+        ends: list[BaseException] = []
+
+        async def run() -> None:
+            with pytest.raises(RuntimeError, match="fault of its own") as caught:
+                await app(scope_for(body), script.receive, script.send)
+            ends.append(caught.value)
+
         async with anyio.create_task_group() as group:
-            body = tool("wait")
-            script = Script(*pieces(json.dumps(body).encode()))
-            ends: list[BaseException] = []
-
-            async def run() -> None:
-                with pytest.raises(RuntimeError, match="fault of its own") as caught:
-                    await app(scope_for(body), script.receive, script.send)
-                ends.append(caught.value)
-
             group.start_soon(run)
             await soon(lambda: app.gateways and app.gateways[0].stats()["open_requests"], "the request")
-            app.gateways[0].server.request_received = None  # type: ignore[method-assign, assignment]
-            for _ in range(2):
-                with pytest.raises(RuntimeError, match="fault of its own"):
-                    await ask(app, tool("add", {"a": 1, "b": 1}))
+            app.gateways[0].server.head_received = None  # type: ignore[method-assign, assignment]
+            with pytest.raises(TypeError):
+                await ask(app, tool("add", {"a": 1, "b": 1}))
             await soon(lambda: ends, "the end of the other")
+        assert (await ask(app, tool("add", {"a": 1, "b": 1}))).status == 200
+        assert left(app) == {}
+
+    on_both(main, backend)
+
+
+@both
+def test_the_transport_of_httpx(backend: str) -> None:
+    async def main() -> None:
+        app, body = application(), tool("count", {"upto": 2}, token="t")
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            answer = await client.post("/mcp", json=body, headers=headers_for(body))
+        assert answer.text.count("data: {") == 3
+        assert left(app) == {}
 
     on_both(main, backend)
 
