@@ -6,6 +6,7 @@ import json
 import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import anyio.lowlevel
@@ -180,6 +181,34 @@ def test_without_a_lifespan(host: str) -> None:
             next(response.iter_lines())
         # The handler of an older client works on. It must not keep the server from its end.
         assert app.gateways[0].stats()["open_requests"] == 0
+
+
+@hosts
+@pytest.mark.parametrize("lifespan", [True, False])
+def test_a_server_ends_while_streams_are_open(host: str, lifespan: bool) -> None:
+    app = sansmcp_asgi.asgi_app(make_app(), keep_alive=0.05)
+    with ExitStack() as stack:
+        with hosted(app, host, lifespan=lifespan) as served:
+            session = stack.enter_context(client(served))
+            named = {
+                "mcp_session_id": post(session, initialize()).headers["mcp-session-id"],
+                "mcp_protocol_version": "2025-11-25",
+            }
+            waiting = call("tools/call", {"name": "wait", "arguments": {}})
+            lines = [
+                stack.enter_context(opened).iter_lines()
+                for opened in (
+                    session.stream("GET", "/mcp", headers=headers_for({}, **named)),
+                    stream(session, waiting, **named),
+                    stream(session, tool("wait")),
+                )
+            ]
+            for each in lines:
+                next(each)
+        # It ended in time. The streams did as well, in whatever way.
+        for each in lines:
+            with suppress(httpx.HTTPError):
+                list(each)
 
 
 @pytest.mark.parametrize("host", HOSTS[1:])
