@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 
 _HELP = f"""Look at MCP servers, use them, serve one.
 
-A server is a command line after --, or the name it has in a configuration file: --config FILE, or
-else ./.mcp.json, ./.vscode/mcp.json, ./.cursor/mcp.json and the usual files in your home folder.
+A server is a URL, a command line after --, or the name it has in a configuration file: --config
+FILE, or else ./.mcp.json, ./.vscode/mcp.json, ./.cursor/mcp.json and the usual files in your home
+folder.
 
 \b
 Examples:
   sansmcp probe -- npx -y @modelcontextprotocol/server-everything
-  sansmcp tools my-server
+  sansmcp tools https://example.com/mcp
   sansmcp call echo message=hello -- npx -y @modelcontextprotocol/server-everything
   sansmcp serve my_server.py:app
 
@@ -69,6 +70,7 @@ def probe(target: Target, words: list[str], settings: Settings) -> None:
     \b
     Examples:
       sansmcp probe -- uvx mcp-server-time
+      sansmcp probe https://example.com/mcp --bearer-env MY_TOKEN
       sansmcp probe --json --mode legacy my-server
     """
     from . import commands

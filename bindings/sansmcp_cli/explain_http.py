@@ -43,7 +43,7 @@ def from_http(error: HttpFailure, subject: str) -> CommandError:
     kind = "unauthorized" if isinstance(error, AuthorizationRequired) else "http_error"
     status, page = error.status, _PAGE.match(error.excerpt) is not None
     if status is None or (status < 400 and not page):
-        told = _told(error)
+        told = _told(error, subject)
     else:
         said = _said(error, page)
         wait = "" if error.retry_after is None else f"; try again in {error.retry_after:g} s"
@@ -52,14 +52,16 @@ def from_http(error: HttpFailure, subject: str) -> CommandError:
     return CommandError(NO_CONNECTION, kind, f"{subject}: {told}", details=details)
 
 
-def _told(error: HttpFailure) -> str:
-    """The error's own words, without the request that it begins with."""
-    text = one_line(str(error))
-    return re.sub(r"^(?:server/discover|initialize): ", "", text)
+def _told(error: HttpFailure, subject: str) -> str:
+    """The error's own words, without the request that they begin with."""
+    told = one_line(str(error))
+    for request in (subject, "server/discover", "initialize"):
+        told = told.removeprefix(f"{request}: ")
+    return told
 
 
 def _no_network(error: NetworkFailure, subject: str) -> CommandError:
-    told, problem = _told(error), error.problem
+    told, problem = _told(error, subject), error.problem
     details: dict[str, Any] = {"problem": problem.name.lower()}
     if error.status is not None:
         details["status"] = error.status

@@ -19,7 +19,7 @@ Exit codes:
   0    it worked
   1    the tool or the server answered with an error
   2    the command was given wrongly
-  3    no connection: the program is missing or died, or no common version
+  3    no connection: the program is missing or died, the URL is of no MCP server, or no common version
   4    no answer in time
   130  interrupted"""
 
