@@ -37,10 +37,12 @@ from .limits import CLIENT_LIMITS, Limits, Timeouts
 from .revisions import Era, Revision
 from .session import legacy, modern
 from .session.asking import Asking
+from .session.cache import CacheMode, CacheUse
+from .session.caching import Caching
 from .session.calls import BatchReply, Call, IncomingRequest
 from .session.era import Auto, Mode, TransportKind, Verdict
 from .session.gates import check_params, declared
-from .session.listening import SUBSCRIBE, UNSUBSCRIBE, Listening
+from .session.listening import SUBSCRIBE, UNSUBSCRIBE
 from .session.pagination import PageWalk
 from .session.rounds import QUESTIONS
 from .session.typing import to_wire
@@ -62,13 +64,14 @@ Timeout: TypeAlias = float | _Default | None
 """Seconds, None for no limit, or `DEFAULT` for the engine's own."""
 
 
-class ClientEngine(Asking, Listening):
+class ClientEngine(Asking, Caching):
     """One client connection as a state machine.
 
     `info` is who this client says it is. `capabilities` is what it can be asked for. `mode` is
     `Auto()` (probe, then the newest version in common), `Legacy()` or `Pin(revision)`. `prior` is
     a verdict remembered from an earlier connection to the same server: then nothing is probed, and
-    the first answer that contradicts it drops it. `strict` turns tolerances into faults.
+    the first answer that contradicts it drops it. `strict` turns tolerances into faults. With `cache`,
+    results are kept as long as the server allows, and used again.
     """
 
     def __init__(
@@ -87,6 +90,7 @@ class ClientEngine(Asking, Listening):
         send_client_info: bool = True,
         check_capabilities: bool = True,
         http_silence: Literal["legacy", "error"] = "legacy",
+        cache: CacheUse | None = None,
     ) -> None:
         super().__init__(
             info,
@@ -102,6 +106,7 @@ class ClientEngine(Asking, Listening):
             send_client_info=send_client_info,
             check_capabilities=check_capabilities,
             http_silence=http_silence,
+            cache=cache,
         )
         self._result_types: dict[str | None, ResultParser | None] = {modern.COMPLETE: None}
 
@@ -119,13 +124,16 @@ class ClientEngine(Asking, Listening):
         meta: Mapping[str, JsonValue] | None = None,
         log_level: str | None = None,
         auto_rounds: bool = True,
+        cache_mode: CacheMode = "use",
+        max_age: float | None = None,
     ) -> Call:
         """Ask for any method, also one that only you and the server know. Returns its handle.
 
         `timeout` bounds the silence, `total_timeout` the whole call (seconds). `progress` asks the
         server to report progress. `meta` adds members to `_meta`. `log_level` asks for the logs of
         this request (modern). With ``auto_rounds=False``, a server that wants something first is sent
-        nothing but what `provide_input` is given, then. The call ends in `ResultReady` or `RequestFailed`,
+        nothing but what `provide_input` is given, then. `cache_mode` and `max_age` (seconds) say what an
+        answer from the cache may be. The call ends in `ResultReady` or `RequestFailed`,
         once.
 
         Raises LocalProtocolError, with nothing sent, for a method or field that the revision
@@ -144,6 +152,8 @@ class ClientEngine(Asking, Listening):
                 meta=meta,
                 log_level=log_level,
                 auto_rounds=auto_rounds,
+                cache_mode=cache_mode,
+                max_age=max_age,
             )
         )
 
@@ -422,11 +432,14 @@ class ClientEngine(Asking, Listening):
         self._succeed(call, result, None)
 
     def _succeed(self, call: Call, result: dict[str, Any], parser: ResultParser | None) -> None:
+        if parser is None:
+            self._keep(call, result)
         self._calls.end(call, CallInput.SUCCEED)
         verdict = self._verdict
         self._emit(ResultReady(call, result, None if verdict is None else verdict.revision, parser))
 
     def _on_call_error(self, call: Call, error: McpError) -> None:
+        self._cursor_refused(call, error)
         if call.walk is not None and call.walk.restart_after(error):
             self._send_call(call)
             return

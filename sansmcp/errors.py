@@ -175,6 +175,7 @@ class PeerFault(Enum):
     INVALID_RESULT = auto()
     """A result that does not have the shape its method prescribes."""
     UNKNOWN_RESULT_TYPE = auto()
+    INVALID_CACHE_HINT = auto()
     MISSING_RESULT_TYPE = auto()
     MISSING_CONTENT = auto()
     INPUT_NOT_ALLOWED = auto()

@@ -131,6 +131,10 @@ class ResultReady(Event):
     """The revision under which the result was made, for typing it."""
     parser: Callable[[dict[str, Any]], Any] | None = attrs.field(default=None, repr=False)
     """What an extension reads its own type of result with."""
+    age: float | None = None
+    """Seconds since it was received, where a cache had it; None: just now."""
+    stale: bool = False
+    """Whether a cache had it longer than its server allows: asking anew failed."""
     _typed: Any = attrs.field(default=None, init=False)
 
     @property

@@ -110,6 +110,7 @@ CALL: Final = Table(
         },
         CallState.QUEUED: {
             CallInput.SEND: CallState.SENT,
+            CallInput.SUCCEED: CallState.SUCCEEDED,
             CallInput.FAIL: CallState.FAILED,
             CallInput.CANCEL: CallState.CANCELLED,
             CallInput.TIME_OUT: CallState.TIMED_OUT,

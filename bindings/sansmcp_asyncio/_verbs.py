@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from sansmcp.client import DEFAULT, ClientEngine, Timeout
 from sansmcp.errors import McpError
 from sansmcp.events import ProgressReported
+from sansmcp.session.cache import CacheMode
 from sansmcp.session.calls import Call, IncomingRequest
 from sansmcp.session.rounds import Answer, Round
 from sansmcp.session.suspended import SuspendedCall
@@ -45,6 +46,11 @@ class Options(TypedDict, total=False):
     """Members to add to the request's `_meta`, such as a trace context."""
     log_level: str
     """Ask for the logs of this request, from this level on (from 2026-07-28 on)."""
+    cache_mode: CacheMode
+    """Where a cache was given: ``"use"`` what is kept, **the default**; ``"refresh"``: ask, and keep the
+    answer; ``"bypass"``: ask, and leave what is kept as it is."""
+    max_age: float
+    """How many seconds ago a kept result may have been received."""
     auto_rounds: bool
     """Whether the call goes on by itself once what its server asks is answered. **True** unless given;
     with False only `provide_input` makes it go on, and callbacks are not called."""

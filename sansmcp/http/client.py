@@ -306,7 +306,7 @@ class HttpClient(Sessions):
             return False
         if self._relisting is None:
             try:
-                self._relisting = self.engine.list_all_tools(now=self._now)
+                self._relisting = self.engine.list_all_tools(now=self._now, cache_mode="refresh")
             except LocalProtocolError:
                 return False
         self._repeated.add(call.number)

@@ -17,9 +17,7 @@ import attrs
 from ..errors import LocalProtocolError
 from ..events import ListKind
 from ..types.methods import Method, spec_for
-
-MAX_TTL: Final = 24 * 3600.0
-"""Seconds that a result is kept at most, whatever its server allows."""
+from .hints import MAX_TTL, Hints
 
 CacheMode: TypeAlias = Literal["use", "refresh", "bypass"]
 """``"use"`` what is kept and fresh; ``"refresh"``: ask, and keep what is answered; ``"bypass"``: ask, and
@@ -59,6 +57,8 @@ class Ticket:
 
     key: _Key
     generation: int
+    asked: float
+    """When the request left. Pages are as old as the first of them may be."""
 
 
 @attrs.define(eq=False)
@@ -114,13 +114,15 @@ class ResponseCache:
 
     # keeping -------------------------------------------------------------------------------------
 
-    def ticket(self, use: CacheUse, method: str, params: Mapping[str, Any], *, whole: bool) -> Ticket | None:
+    def ticket(
+        self, use: CacheUse, method: str, params: Mapping[str, Any], *, whole: bool, now: float
+    ) -> Ticket | None:
         """Begin to ask: None for a method whose results are never kept, or params that cannot be a key.
 
         `whole`: the list from its first page to its last.
         """
         key = _key(use, method, params, whole)
-        return None if key is None else Ticket(key, self._generations.setdefault(method, 0))
+        return None if key is None else Ticket(key, self._generations.setdefault(method, 0), now)
 
     def keep(self, use: CacheUse, ticket: Ticket, raw: dict[str, Any], hints: Hints, *, now: float) -> bool:
         """Keep what was answered, if its hints allow it. Whether it was kept.
@@ -138,7 +140,8 @@ class ResponseCache:
         if size > self._max_bytes:
             return False
         owner = None if hints.public else _Private(use.principal)
-        self._entries[ticket.key, owner] = _Entry(raw, now, now + ttl, size)
+        received = now if ticket.key[3] is None else ticket.asked
+        self._entries[ticket.key, owner] = _Entry(raw, received, received + ttl, size)
         self._bytes += size
         while len(self._entries) > self._max_entries or self._bytes > self._max_bytes:
             self._drop(next(iter(self._entries)))
@@ -231,36 +234,6 @@ class _Private:
     principal: Hashable
 
 
-@attrs.frozen
-class Hints:
-    """What a result says of its keeping. See `read_hints`."""
-
-    ttl: float
-    """Seconds."""
-    public: bool
-    odd: str | None = None
-    """What was wrong with them, for people; None when nothing was."""
-
-    def joined(self, other: Hints) -> Hints:
-        """The hints of two pages together: the shorter time, and public only if both are."""
-        return Hints(min(self.ttl, other.ttl), self.public and other.public, self.odd or other.odd)
-
-
-def read_hints(raw: Mapping[str, Any]) -> Hints:
-    """What `raw` allows. Absent and unusable hints are the careful ones: no time, and private."""
-    odd = None
-    ttl, scope = raw.get("ttlMs"), raw.get("cacheScope")
-    seconds = 0.0
-    if ttl is not None:
-        if isinstance(ttl, (int, float)) and not isinstance(ttl, bool) and ttl >= 0:
-            seconds = min(ttl, MAX_TTL * 1000) / 1000
-        else:
-            odd = "ttlMs is no number of milliseconds; taken as 0"
-    if scope not in (None, "public", "private"):
-        odd = odd or "cacheScope is neither public nor private; taken as private"
-    return Hints(seconds, scope == "public", odd)
-
-
 def is_cacheable(method: str) -> bool:
     """Whether results of `method` may be kept at all."""
     spec = spec_for(method)
@@ -303,4 +276,4 @@ def _size(value: object) -> int:
     return total
 
 
-__all__ = ["CacheMode", "CacheUse", "Hints", "Hit", "ResponseCache", "Ticket", "is_cacheable", "read_hints"]
+__all__ = ["CacheMode", "CacheUse", "Hit", "ResponseCache", "Ticket", "is_cacheable"]

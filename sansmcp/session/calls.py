@@ -23,6 +23,7 @@ from ..wire.jsonrpc import RequestId
 from .pagination import PageWalk
 
 if TYPE_CHECKING:
+    from .cache import CacheMode, Ticket
     from .rounds import Round
 
 CallMachine = Machine[CallState, CallInput]
@@ -69,6 +70,12 @@ class Call:
     """Questions of a legacy server that are open and belong to it."""
     answered_at: float = -inf
     """When the last of them was settled."""
+    cache_mode: CacheMode = "use"
+    """Whether what is kept may answer it, and whether its answer is kept."""
+    max_age: float | None = None
+    """How old (seconds) what is kept may be to answer it."""
+    cache_ticket: Ticket | None = attrs.field(default=None, repr=False)
+    """Set when it asks for what may be kept."""
     related: IncomingRequest | None = None
     """Server: the received request for whose sake it is made, and on whose stream it belongs."""
     request_id: RequestId | None = None

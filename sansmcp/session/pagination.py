@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 import attrs
 
 from ..errors import ErrorCode, McpError, PaginationError
+from .hints import Hints, read_hints
 
 
 @attrs.define(eq=False)
@@ -25,6 +26,8 @@ class PageWalk:
     cursor: str | None = None
     """The cursor of the page that is asked for; None for the first one."""
     restarted: bool = False
+    hints: Hints | None = None
+    """What the pages before allow of their keeping; None before the second one."""
     _seen: set[str] = attrs.field(factory=set)
 
     def params(self, base: dict[str, Any]) -> dict[str, Any]:
@@ -57,6 +60,9 @@ class PageWalk:
         if cursor is None:
             combined = {**raw, self.member: self.items}
             combined.pop("nextCursor", None)
+            if self.hints is not None:
+                # Together the pages may be kept as long, and for as many, as the least of them.
+                self.hints.joined(read_hints(raw)).write(combined)
             return combined
         if self.pages >= self.max_pages:
             raise PaginationError(
@@ -66,6 +72,8 @@ class PageWalk:
             )
         self._seen.add(cursor)
         self.cursor = cursor
+        hints = read_hints(raw)
+        self.hints = hints if self.hints is None else self.hints.joined(hints)
         return None
 
     def restart_after(self, error: McpError) -> bool:
@@ -74,7 +82,7 @@ class PageWalk:
             return False
         self.items.clear()
         self._seen.clear()
-        self.pages, self.cursor, self.restarted = 0, None, True
+        self.pages, self.cursor, self.restarted, self.hints = 0, None, True, None
         return True
 
 
