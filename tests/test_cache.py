@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from sansmcp import ListKind, LocalProtocolError
-from sansmcp.session.cache import CacheUse, Hints, Hit, ResponseCache, Ticket, is_cacheable, read_hints
+from sansmcp.session.cache import CacheUse, Hit, ResponseCache, Ticket, is_cacheable
+from sansmcp.session.hints import Hints, read_hints
 
 LIST = "tools/list"
 READ = "resources/read"
@@ -25,7 +26,7 @@ class Shelf:
     def ask(
         self, method: str = LIST, params: dict[str, Any] | None = None, *, use: CacheUse | None = None
     ) -> Ticket:
-        ticket = self.cache.ticket(use or self.me, method, params or {}, whole=False)
+        ticket = self.cache.ticket(use or self.me, method, params or {}, whole=False, now=self.now)
         assert ticket is not None
         return ticket
 
@@ -191,7 +192,7 @@ def test_what_may_not_be_kept_is_not(method: str, params: dict[str, Any], raw: d
 def test_what_depends_on_an_answer_has_no_key(member: str) -> None:
     shelf = Shelf()
     params = {"uri": "a", member: {}}
-    assert shelf.cache.ticket(shelf.me, READ, params, whole=False) is None
+    assert shelf.cache.ticket(shelf.me, READ, params, whole=False, now=0.0) is None
     assert shelf.find(READ, params) is None
 
 
@@ -199,7 +200,7 @@ def test_params_that_are_no_json_have_no_key() -> None:
     loop: dict[str, Any] = {}
     loop["self"] = loop
     for params in [{"a": object()}, loop]:
-        assert ResponseCache().ticket(Shelf().me, READ, params, whole=False) is None
+        assert ResponseCache().ticket(Shelf().me, READ, params, whole=False, now=0.0) is None
 
 
 @pytest.mark.req("N4", "M5")

@@ -12,6 +12,7 @@ from sansmcp import __version__
 from sansmcp.client import ClientEngine
 from sansmcp.errors import LocalProtocolError
 from sansmcp.limits import Limits, Timeouts
+from sansmcp.session.cache import CacheUse
 from sansmcp.session.era import Mode, TransportKind, Verdict
 from sansmcp.stdio import Command, RestartPolicy, ShutdownLadder, StdioClient, child_environment
 from sansmcp.types.lifecycle import ClientCapabilities, Implementation
@@ -40,6 +41,8 @@ class EngineOptions(QuestionOptions, total=False):
     """``Auto()`` unless given: probe, then the newest version in common. Or ``Legacy()``, ``Pin(…)``."""
     prior: Verdict | None
     """The `Client.verdict` of an earlier connection to this server: then nothing is probed."""
+    cache: CacheUse | None
+    """Keeps results as long as the server allows it. **None** unless given: every call asks."""
     timeouts: Timeouts | None
     limits: Limits
     codec: JsonCodec | None

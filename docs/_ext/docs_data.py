@@ -231,6 +231,7 @@ FAULT_NOTES: Final = {
     "INVALID_INITIALIZE_RESULT": "The answer to `initialize` is malformed in part or as a whole.",
     "INVALID_DISCOVER_RESULT": "The answer to `server/discover` is malformed in part.",
     "UNKNOWN_RESULT_TYPE": "A result of a type that nobody here knows. The call fails.",
+    "INVALID_CACHE_HINT": "A `ttlMs` or `cacheScope` that is none; the result counts, and is not kept.",
     "MISSING_RESULT_TYPE": "A modern result without `resultType`; read as complete.",
     "MISSING_CONTENT": "A tool's result without `content`; read as empty.",
     "UNKNOWN_PROGRESS_TOKEN": "Progress of nothing that was asked.",

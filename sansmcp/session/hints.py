@@ -1,0 +1,53 @@
+"""What a result says of its keeping: for how long, and for whom.
+
+Specification: 2026-07-28, server/utilities/caching.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+
+MAX_TTL: Final = 24 * 3600.0
+"""Seconds that a result is kept at most, whatever its server allows."""
+
+
+@attrs.frozen
+class Hints:
+    """What a result says of its keeping. See `read_hints`."""
+
+    ttl: float
+    """Seconds."""
+    public: bool
+    odd: str | None = None
+    """What was wrong with them, for people; None when nothing was."""
+
+    def joined(self, other: Hints) -> Hints:
+        """The hints of two pages together: the shorter time, and public only if both are."""
+        return Hints(min(self.ttl, other.ttl), self.public and other.public, self.odd or other.odd)
+
+    def write(self, raw: dict[str, Any]) -> None:
+        """Put them into a result, if it has any."""
+        if "ttlMs" in raw or "cacheScope" in raw:
+            raw["ttlMs"] = int(self.ttl * 1000)
+            raw["cacheScope"] = "public" if self.public else "private"
+
+
+def read_hints(raw: Mapping[str, Any]) -> Hints:
+    """What `raw` allows. Absent and unusable hints are the careful ones: no time, and private."""
+    odd = None
+    ttl, scope = raw.get("ttlMs"), raw.get("cacheScope")
+    seconds = 0.0
+    if ttl is not None:
+        if isinstance(ttl, (int, float)) and not isinstance(ttl, bool) and ttl >= 0:
+            seconds = min(ttl, MAX_TTL * 1000) / 1000
+        else:
+            odd = "ttlMs is no number of milliseconds; taken as 0"
+    if scope not in (None, "public", "private"):
+        odd = odd or "cacheScope is neither public nor private; taken as private"
+    return Hints(seconds, scope == "public", odd)
+
+
+__all__ = ["MAX_TTL", "Hints", "read_hints"]
