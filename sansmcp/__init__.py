@@ -247,6 +247,18 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
     )
     from .line_client import LineClient as LineClient
     from .line_server import LineServer as LineServer
+    from .model_tools import (
+        ModelTools as ModelTools,
+    )
+    from .model_tools import (
+        anthropic_tools as anthropic_tools,
+    )
+    from .model_tools import (
+        gemini_tools as gemini_tools,
+    )
+    from .model_tools import (
+        openai_tools as openai_tools,
+    )
     from .ops import (
         Close as Close,
     )
@@ -305,6 +317,12 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
         Revision as Revision,
     )
     from .server import ServerEngine as ServerEngine
+    from .session.cache import (
+        CacheUse as CacheUse,
+    )
+    from .session.cache import (
+        ResponseCache as ResponseCache,
+    )
     from .session.calls import Call as Call
     from .session.calls import IncomingRequest as IncomingRequest
     from .session.era import (
@@ -365,6 +383,36 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
     from .stdio import (
         child_environment as child_environment,
     )
+    from .toolset import (
+        ToolEntry as ToolEntry,
+    )
+    from .toolset import (
+        ToolFeedback as ToolFeedback,
+    )
+    from .toolset import (
+        ToolNameCollisionError as ToolNameCollisionError,
+    )
+    from .toolset import (
+        Toolset as Toolset,
+    )
+    from .toolset import (
+        result_text as result_text,
+    )
+    from .toolset import (
+        server_fingerprint as server_fingerprint,
+    )
+    from .toolset import (
+        text_only as text_only,
+    )
+    from .toolset import (
+        tool_feedback as tool_feedback,
+    )
+    from .toolset import (
+        ui_resource_uri as ui_resource_uri,
+    )
+    from .toolset import (
+        visible_to_model as visible_to_model,
+    )
     from .types.lifecycle import (
         ClientCapabilities as ClientCapabilities,
     )
@@ -373,6 +421,30 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
     )
     from .types.lifecycle import (
         ServerCapabilities as ServerCapabilities,
+    )
+    from .uritemplate import (
+        UriTemplate as UriTemplate,
+    )
+    from .validation import (
+        SchemaLimits as SchemaLimits,
+    )
+    from .validation import (
+        SchemaValidator as SchemaValidator,
+    )
+    from .validation import (
+        UnusableSchemaError as UnusableSchemaError,
+    )
+    from .validation import (
+        check_schema as check_schema,
+    )
+    from .validators import (
+        PythonValidator as PythonValidator,
+    )
+    from .validators import (
+        RustValidator as RustValidator,
+    )
+    from .validators import (
+        default_validator as default_validator,
     )
     from .wire.jsoncodec import (
         default_codec as default_codec,
@@ -428,6 +500,15 @@ _HOMES: Final = {
     "line_server": "LineServer",
     "types.lifecycle": "ClientCapabilities Implementation ServerCapabilities",
     "wire.jsoncodec": "default_codec fast_codec standard_codec",
+    "model_tools": "ModelTools anthropic_tools gemini_tools openai_tools",
+    "session.cache": "CacheUse ResponseCache",
+    "toolset": (
+        "ToolEntry ToolFeedback ToolNameCollisionError Toolset result_text "
+        "server_fingerprint text_only tool_feedback ui_resource_uri visible_to_model"
+    ),
+    "uritemplate": "UriTemplate",
+    "validation": "SchemaLimits SchemaValidator UnusableSchemaError check_schema",
+    "validators": "PythonValidator RustValidator default_validator",
 }
 _HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names.split()}
 
