@@ -10,14 +10,18 @@ import pytest
 
 import sansmcp_asyncio
 from sansmcp import (
+    App,
+    Auto,
     CallSuspended,
     ClientCapabilities,
+    Context,
     Event,
     InputRefused,
     InputRequired,
     InputWithdrawn,
     InvalidAnswer,
     InvalidResponse,
+    Legacy,
     LocalProtocolError,
     McpError,
 )
@@ -194,9 +198,7 @@ def test_what_there_is_a_callback_for_is_declared() -> None:
     }
 
 
-def _app() -> Any:
-    from sansmcp import App, Context
-
+def _app() -> App:
     app = App("here", "1")
 
     @app.tool()
@@ -226,6 +228,52 @@ def test_defaults_are_filled_in_if_that_is_wanted(era: str) -> None:
         async with connect(era, on_elicit=lambda _: {"action": "accept"}, apply_defaults=True) as client:
             told = await asked(client, "form")
             assert told == {"form": {"action": "accept", "content": {"name": "nobody"}}}
+
+    run(main)
+
+
+def _asking_app() -> App:
+    app = App("here", "1")
+
+    @app.tool()
+    async def greet(ctx: Context) -> str:
+        schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+        who = await ctx.elicit("who?", schema)
+        if who.action != "accept":
+            return who.action
+        assert who.content is not None
+        said, places = await ctx.ask(
+            ctx.sample(f"greet {who.content['name']}", max_tokens=9), ctx.list_roots()
+        )
+        return f"{said.content.text} from {places.roots[0].uri}"
+
+    return app
+
+
+@pytest.mark.req("E1", "F1", "G1", "H1")
+@pytest.mark.parametrize("over", ["memory", "http"])
+@pytest.mark.parametrize("mode", [Legacy(), Auto()], ids=ERAS)
+def test_the_same_handler_and_the_same_callbacks_serve_both_eras(mode: Any, over: str) -> None:
+    def on_sample(params: CreateMessageRequestParams) -> Any:
+        (message,) = params.messages
+        text = message.content.text.upper()  # type: ignore[union-attr]
+        return {**SAMPLED, "content": {"type": "text", "text": text}}
+
+    callbacks: dict[str, Any] = {"on_sample": on_sample, "on_roots": lambda _: LISTED}
+
+    async def talk(opening: Any) -> str:
+        async with opening as client:
+            return text_of(await client.call_tool("greet"))
+
+    async def main() -> None:
+        app = _asking_app()
+        for answer, told in ((ACCEPTED, "GREET ADA from file:///x"), ({"action": "decline"}, "decline")):
+            options = {**callbacks, "mode": mode, "on_elicit": lambda _, answer=answer: answer}
+            if over == "memory":
+                assert await talk(sansmcp_asyncio.connect_memory(app, **options)) == told
+            else:
+                async with sansmcp_asyncio.HttpServing(app) as serving:
+                    assert await talk(sansmcp_asyncio.connect(serving.url, **options)) == told
 
     run(main)
 
