@@ -256,7 +256,7 @@ class Context:
     def elicit(
         self,
         message: str,
-        requested_schema: RequestedSchema | Mapping[str, JsonValue],
+        requested_schema: RequestedSchema | Mapping[str, Any],
         *,
         key: str | None = None,
         timeout: float | None = None,

@@ -101,7 +101,7 @@ class Elicit(Question[ElicitResult]):
     since = Revision.V2025_06_18
 
     message: str
-    requested_schema: RequestedSchema | Mapping[str, JsonValue] = attrs.field(repr=False)
+    requested_schema: RequestedSchema | Mapping[str, Any] = attrs.field(repr=False)
 
     @classmethod
     def least(cls) -> dict[str, Any]:

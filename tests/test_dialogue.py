@@ -42,7 +42,7 @@ from .questions_support import (
     asking_app,
     text_of,
 )
-from .support import ALL, LEGACY, MODERN, meta, request
+from .support import ALL, LEGACY, MODERN, ask, meta, opened, request, serving
 
 WITH_FORMS = [v for v in ALL if v >= "2025-06-18"]
 LEGACY_FORMS = [v for v in WITH_FORMS if v != MODERN]
@@ -191,13 +191,11 @@ def test_a_state_of_the_application_goes_from_run_to_run(version: str) -> None:
     @app.tool()
     async def counts(ctx: Context) -> str:
         seen.append(ctx.state)
-        if ctx.state is None:
-            ctx.state = {"runs": 0}
-        assert isinstance(ctx.state, dict)
-        ctx.state["runs"] += 1
+        count = ctx.state if isinstance(ctx.state, int) else 0
+        ctx.state = count + 1
         await ctx.elicit("a", FORM)
         await ctx.elicit("b", FORM)
-        return str(ctx.state["runs"])
+        return str(ctx.state)
 
     reply, _ = Talk(app, version).converse("tools/call", {"name": "counts"})
     assert text_of(reply) == ("3" if version == MODERN else "1")
@@ -208,8 +206,8 @@ def test_a_state_of_the_application_goes_from_run_to_run(version: str) -> None:
 
 @pytest.mark.req("E11")
 def test_a_modern_client_is_asked_for_three_methods_only() -> None:
-    app = App("elsewhere")
-    seen: list[str] = []
+    errors: list[BaseException] = []
+    app = App("elsewhere", on_error=lambda error, number: errors.append(error))
 
     @app.method("vendor/ask")
     async def own(params: Any, ctx: Context) -> Any:
@@ -219,8 +217,6 @@ def test_a_modern_client_is_asked_for_three_methods_only() -> None:
     def complete(ref: Any, name: str, value: str, known: Any, ctx: Context) -> Any:
         return NeedsInput({"k": Elicit("x", FORM)})
 
-    app_errors: list[BaseException] = seen  # type: ignore[assignment]
-    app._on_error = lambda error, number: app_errors.append(error)
     complete_params = {
         "ref": {"type": "ref/prompt", "name": "p"},
         "argument": {"name": "a", "value": ""},
@@ -228,7 +224,7 @@ def test_a_modern_client_is_asked_for_three_methods_only() -> None:
     talk = Talk(app, MODERN)
     for method, params in (("vendor/ask", {}), ("completion/complete", complete_params)):
         assert talk.once(method, params)["error"]["code"] == -32603
-    assert ["resources/read only" in str(error) for error in app_errors] == [True, True]
+    assert ["resources/read only" in str(error) for error in errors] == [True, True]
     reply, _ = Talk(app, "2025-11-25").converse("vendor/ask", {})
     assert reply["result"] == {"name": "accept"}
 
@@ -252,10 +248,8 @@ def test_a_modern_client_is_asked_for_three_methods_only() -> None:
     ],
 )
 def test_an_engine_lets_no_wrong_round_out(method: str, result: Any, why: str) -> None:
-    from .support import ask, serving
-
     driver = serving(MODERN)
-    meta = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
+    meta: dict[str, Any] = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
     received = ask(driver, MODERN, method, {"name": "t", "_meta": meta})
     with pytest.raises(LocalProtocolError, match=why):
         driver.engine.respond(received, {"resultType": "input_required", **result}, now=0.0)
@@ -270,8 +264,6 @@ def test_an_engine_lets_no_wrong_round_out(method: str, result: Any, why: str) -
 @pytest.mark.case("M-04")
 @pytest.mark.parametrize("version", LEGACY)
 def test_a_legacy_client_gets_no_round(version: str) -> None:
-    from .support import ask, serving
-
     driver = serving(version)
     received = ask(driver, version, "tools/call", {"name": "t"})
     with pytest.raises(LocalProtocolError, match="cannot be answered"):
@@ -281,11 +273,8 @@ def test_a_legacy_client_gets_no_round(version: str) -> None:
 @pytest.mark.req("E15")
 def test_without_somebody_who_carries_questions_a_legacy_client_cannot_be_asked() -> None:
     app = asking_app()
-    driver = Talk(app, "2025-11-25")
-    received: list[Any] = []
-    driver.handlers.handle = lambda event, now: received.append(event)  # type: ignore[assignment,method-assign]
-    driver.send("tools/call", {"name": "yields"})
-    request = received[-1].request
+    driver = opened("2025-11-25", capabilities=("tools",), client_capabilities=EVERYTHING)
+    request = ask(driver, "2025-11-25", "tools/call", {"name": "yields"})
     context = Context(request, driver.engine, lambda action: action(0.0))
     invocation = app.begin(driver.engine, request, context, now=0.0)
     assert invocation is not None
