@@ -83,14 +83,13 @@ DEFAULT_GATEWAY: Final = GatewayPolicy()
 class _Exchange:
     """One request and its response, as far as the carrier has to do with them."""
 
-    __slots__ = ("body", "ended", "id", "request", "size", "unread", "unsent")
+    __slots__ = ("body", "ended", "id", "request", "unread", "unsent")
 
     def __init__(self, id: ExchangeId, request: HttpRequest) -> None:
         self.id: Final = id
         self.request: Final = request
-        self.body: list[bytes] | None = None
+        self.body: bytearray | None = None
         """What came of it; None when nothing more is wanted."""
-        self.size = 0
         self.unread = _has_body(request)
         """Whether there is more of the body than was read."""
         self.unsent = 0
@@ -151,7 +150,7 @@ class HttpGateway:
             "carried": len(self._exchanges),
             "bodies": self._bodies,
             "gateway_timers": len(self._timers),
-            "buffered": sum(e.size for e in exchanges if e.body is not None),
+            "buffered": sum(len(e.body) for e in exchanges if e.body is not None),
             "unsent": sum(e.unsent for e in exchanges),
         }
 
@@ -172,7 +171,7 @@ class HttpGateway:
             self._limit_hit("max_bodies", f"a request was answered 503: {self._bodies} are being read")
             self._refuse(e, 503)
             return
-        e.body = []
+        e.body = bytearray()
         self._bodies += 1
         self._timers.set(exchange, self._now + self._policy.body_timeout, _BODY)
 
@@ -185,15 +184,12 @@ class HttpGateway:
         e = self._exchanges.get(exchange)
         if e is None or e.body is None:
             return
-        e.size += len(data)
+        body, bound = e.body, self._limits.max_body
+        body += data
         e.unread = more
-        if data:
-            e.body.append(data)
-        bound = self._limits.max_body
-        if not more or (bound is not None and e.size > bound):  # then the server refuses it
-            body = e.body[0] if len(e.body) == 1 else b"".join(e.body)
+        if not more or (bound is not None and len(body) > bound):  # then the server refuses it
             self._stop_reading(e)
-            whole = attrs.evolve(e.request, body=body)
+            whole = attrs.evolve(e.request, body=bytes(body))
             self.server.request_received(exchange, whole, self._now, screened=True)
 
     def written(self, exchange: ExchangeId, size: int, now: float) -> None:
