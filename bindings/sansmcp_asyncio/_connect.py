@@ -150,7 +150,7 @@ def connect(
 
     if url is not None:
         return Opening(reach)
-    command = _command(cast("Command | Sequence[str] | str", target), own)
+    command = _command(target, own)
     return Opening(start)
 
 

@@ -6,8 +6,8 @@ import asyncio
 import errno
 import socket
 import ssl
-from collections.abc import Callable
-from typing import cast
+from collections.abc import Callable, Coroutine
+from typing import Any, cast
 
 from sansmcp.errors import NetworkProblem
 from sansmcp.events import Event
@@ -79,61 +79,62 @@ class Socket(asyncio.Protocol, Channel):
         self._tls = tls
         self._transport: asyncio.Transport | None = None
         self._reading = True
-        self._closed = False
-        self._task: asyncio.Task[None] | None = pump.loop.create_task(self._open(op))
+        self._unwanted = self._closed = False
+        self._end: Exception | None = None
+        """Why it ended before that step was seen to be done."""
+        self._task: asyncio.Task[None] | None = None
+        """The step under way: it connects, or begins with TLS."""
+        self._do(self._open(op))
 
     async def _open(self, op: Connect) -> None:
         secure = op.tls is not None
-        try:
-            await self._pump.loop.create_connection(
-                lambda: self,
-                op.host,
-                op.port,
-                ssl=self._tls() if secure else None,
-                server_hostname=op.tls,
-                ssl_shutdown_timeout=_TLS_GOODBYE if secure else None,
-                # Without a race on this machine, where all is decided at once: who is cancelled just
-                # when one was won, leaves a socket behind.
-                happy_eyeballs_delay=None if is_loopback(op.host) else _HAPPY_EYEBALLS,
-            )
-        except (OSError, ValueError, asyncio.CancelledError) as error:
-            self._fail(error)
-            if isinstance(error, asyncio.CancelledError):
-                raise
-        else:
-            self._opened()
+        await self._pump.loop.create_connection(
+            lambda: self,
+            op.host,
+            op.port,
+            ssl=self._tls() if secure else None,
+            server_hostname=op.tls,
+            ssl_shutdown_timeout=_TLS_GOODBYE if secure else None,
+            # Without a race on this machine, where all is decided at once: who is cancelled just
+            # when one was won, leaves a socket behind.
+            happy_eyeballs_delay=None if is_loopback(op.host) else _HAPPY_EYEBALLS,
+        )
 
     async def _secure(self, transport: asyncio.Transport, host: str) -> None:
-        try:
-            secured = await self._pump.loop.start_tls(
-                transport, self, self._tls(), server_hostname=host, ssl_shutdown_timeout=_TLS_GOODBYE
-            )
-            if secured is None:
-                raise ConnectionResetError("it was ended")
-            self._transport = secured
-        except (OSError, ValueError, asyncio.CancelledError) as error:
-            self._fail(error)
-            if isinstance(error, asyncio.CancelledError):
-                raise
-        else:
-            self._opened()
+        secured = await self._pump.loop.start_tls(
+            transport, self, self._tls(), server_hostname=host, ssl_shutdown_timeout=_TLS_GOODBYE
+        )
+        if secured is None:
+            raise ConnectionResetError("it was ended")
+        self._transport = secured
 
-    def _opened(self) -> None:
+    def _do(self, step: Coroutine[Any, Any, None]) -> None:
+        """Take a step after which the connection is open, or is not."""
+        self._task = self._pump.loop.create_task(step)
+        # Also a task that is cancelled before it began has an end.
+        self._task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
         self._task = None
-        if not self._closed:
+        error = asyncio.CancelledError() if task.cancelled() else task.exception() or self._end
+        if error is not None:
+            self._fail(error)
+        elif self._unwanted:
+            self.abort()
+        elif self._pump.failure is None:
             self._pump.input(self._core.opened, self._conn)
 
     def _fail(self, error: BaseException) -> None:
         """There is no connection, and will be none."""
-        self._task = None
         if self._transport is not None:
             self._transport.abort()
-        if not self._closed:
-            self._closed = True
-            self._pump.lost(self._conn)
-            if self._pump.failure is None:
-                text = str(error) or type(error).__name__
-                self._pump.input(lambda now: self._core.failed(self._conn, text, now, _problem(error)))
+        if self._closed:
+            return
+        self._closed = True
+        self._pump.lost(self._conn)
+        if self._pump.failure is None:
+            text = str(error) or type(error).__name__
+            self._pump.input(lambda now: self._core.failed(self._conn, text, now, _problem(error)))
 
     # the loop calls these ------------------------------------------------------------------------
 
@@ -148,8 +149,9 @@ class Socket(asyncio.Protocol, Channel):
             self._pump.input(self._core.receive_eof, self._conn)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._end = exc or ConnectionResetError("it was ended")
         if self._task is None:
-            self._fail(exc or ConnectionResetError("it was ended"))
+            self._fail(self._end)
 
     # the pump calls these ------------------------------------------------------------------------
 
@@ -159,18 +161,18 @@ class Socket(asyncio.Protocol, Channel):
 
     def start_tls(self, host: str) -> None:
         assert self._transport is not None
-        self._task = self._pump.loop.create_task(self._secure(self._transport, host))
+        self._do(self._secure(self._transport, host))
 
     def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-        elif self._transport is not None:
-            if self._transport.get_write_buffer_size():
-                self._transport.abort()  # nobody reads it, and nobody wants it any more
-            else:
-                self._transport.close()
+        transport = self._transport
+        # What was not written by now is part of a request that nobody wants any more.
+        if self._task is None and transport is not None and not transport.get_write_buffer_size():
+            transport.close()
+        else:
+            self.abort()
 
     def abort(self) -> None:
+        self._unwanted = True
         if self._task is not None:
             self._task.cancel()
         elif self._transport is not None:

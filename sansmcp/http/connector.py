@@ -347,22 +347,30 @@ class HttpConnector:
 
     def _pump(self) -> None:
         """Carry out what the client wants."""
-        moved = True
-        while moved:
-            moved = False
+        while True:
+            starts: dict[ExchangeId, HttpRequest] = {}
+            aborts: list[ExchangeId] = []
             while (op := self.client.next_op()) is not None:
-                moved = True
                 match op:
                     case StartExchange(exchange=exchange, request=request):
-                        self._jobs[exchange] = _Job(request)
-                        self._pool.ask(exchange, self._now)
-                        self._decide()
+                        starts[exchange] = request
                     case AbortExchange(exchange=exchange):
-                        self._abort(exchange)
+                        if starts.pop(exchange, None) is None:
+                            aborts.append(exchange)
             if self._aborted:
-                for exchange in list(self._jobs):
-                    self._abort(exchange)
-                    self.client.exchange_failed(exchange, "given up", self._now)
+                aborts = [*self._jobs, *starts]
+                starts.clear()
+            if not starts and not aborts:
+                break
+            # Those that wait go first, so that nothing is opened for them in the place of others.
+            for exchange in sorted(aborts, key=self._is_sent):
+                self._abort(exchange)
+                if self._aborted:
+                    self.client.exchange_failed(exchange, "it was given up", self._now)
+            for exchange, request in starts.items():
+                self._jobs[exchange] = _Job(request)
+                self._pool.ask(exchange, self._now)
+                self._decide()
         if self.client.finished:
             for c in list(self._conns.values()):
                 self._close(c)
@@ -384,6 +392,10 @@ class HttpConnector:
             limit = self._policy.max_requests
             detail = f"{limit} requests are without an answer: others wait until one of them has it"
             self._events.append(LimitHit("max_requests", detail))
+
+    def _is_sent(self, exchange: ExchangeId) -> bool:
+        job = self._jobs.get(exchange)
+        return job is not None and job.conn is not None
 
     def _dial(self, conn: ConnectionId) -> None:
         self._conns[conn] = _Connection(conn, Http1Client(self._limits))

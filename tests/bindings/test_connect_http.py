@@ -1,0 +1,652 @@
+"""`connect` to URLs, over real sockets."""
+
+import asyncio
+import json
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sansmcp import (
+    App,
+    CallCancelled,
+    ConnectionEnded,
+    Context,
+    Era,
+    Event,
+    HttpFailure,
+    Legacy,
+    LocalProtocolError,
+    McpError,
+    ProgressReported,
+    RequestCancelled,
+    Revision,
+    SansmcpError,
+)
+from sansmcp.errors import NetworkFailure, NetworkProblem
+from sansmcp.http.connector import HttpConnector
+from sansmcp.http.listener import ConnectionPolicy
+from sansmcp_asyncio import Client, HttpServing, connect
+
+from ..support import initialize_result
+from .support import run, soon
+
+MODES = [None, *(Legacy((r,)) for r in Revision if r is not Revision.V2026_07_28)]
+
+
+def make_app() -> App:
+    app = App("over http", "1.0", logging=True)
+
+    @app.tool()
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    @app.tool()
+    async def count(upto: int, ctx: Context) -> str:
+        for step in range(upto):
+            ctx.progress(step + 1, upto)
+            await asyncio.sleep(0.01)
+        return "counted"
+
+    @app.tool()
+    async def wait() -> str:
+        await asyncio.Event().wait()
+        return "never"
+
+    @app.tool()
+    def large(size: int) -> str:
+        return "x" * size
+
+    @app.resource("file:///a.txt")
+    def a() -> str:
+        return "text of a"
+
+    @app.prompt()
+    def greet(name: str) -> str:
+        return f"hello {name}"
+
+    return app
+
+
+@asynccontextmanager
+async def served(**options: Any) -> AsyncIterator[HttpServing]:
+    async with asyncio.timeout(30), HttpServing(make_app(), **options) as serving:
+        yield serving
+
+
+def text_of(result: Any) -> str:
+    text = result.content[0].text
+    assert isinstance(text, str)
+    return text
+
+
+async def fails_with(kind: Any, url: str, **options: Any) -> Any:
+    """The error with which it is not possible to connect."""
+    with pytest.raises(kind) as caught:
+        async with connect(url, **options):
+            pass
+    return caught.value
+
+
+# every verb, in both eras ------------------------------------------------------------------------
+
+
+@pytest.mark.req("R11", "R1", "R2", "A1", "A15")
+@pytest.mark.parametrize("mode", MODES)
+def test_every_verb(mode: Any) -> None:
+    async def main() -> None:
+        async with served() as serving, connect(serving.url, mode=mode) as client:
+            assert client.era is (Era.MODERN if mode is None else Era.LEGACY)
+            assert client.server_info is not None
+            assert client.server_info.name == "over http"
+            assert text_of(await client.call_tool("add", {"a": 2, "b": 40})) == "42"
+            told: list[ProgressReported] = []
+            assert text_of(await client.call_tool("count", {"upto": 3}, on_progress=told.append)) == "counted"
+            assert [event.progress for event in told] == [1, 2, 3]
+            names = [tool.name for tool in (await client.list_tools()).tools]
+            assert names == ["add", "count", "wait", "large"]
+            assert (await client.read_resource("file:///a.txt")).contents
+            assert (await client.list_resources()).resources
+            assert (await client.get_prompt("greet", {"name": "you"})).messages
+            assert (await client.list_prompts()).prompts
+            if mode is not None:
+                await client.ping()
+            with pytest.raises(McpError):
+                await client.read_resource("file:///none")
+            answers = await asyncio.gather(*(client.call_tool("add", {"a": n, "b": n}) for n in range(200)))
+            assert [text_of(answer) for answer in answers] == [str(2 * n) for n in range(200)]
+            assert len(text_of(await client.call_tool("large", {"size": 3_000_000}))) == 3_000_000
+
+    run(main)
+
+
+@pytest.mark.req("K1", "K2")
+@pytest.mark.case("H-12")
+@pytest.mark.parametrize("mode", [None, Legacy()])
+def test_a_task_that_is_cancelled_cancels_the_call_at_the_server(mode: Any) -> None:
+    heard: list[Event] = []
+
+    async def main() -> None:
+        async with served(on_event=heard.append) as serving, connect(serving.url, mode=mode) as client:
+            task = asyncio.create_task(client.call_tool("wait"))
+            await soon(lambda: serving.listener.stats()["answering"] > (mode is not None), "the request")
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await soon(lambda: [e for e in heard if isinstance(e, RequestCancelled)], "the cancel")
+            assert text_of(await client.call_tool("add", {"a": 1, "b": 1})) == "2"
+
+    run(main)
+
+
+def test_connections_are_kept_and_seen() -> None:
+    seen: list[tuple[str, bytes]] = []
+
+    async def main() -> None:
+        wire = lambda way, data: seen.append((way, data))  # noqa: E731
+        async with served() as serving, connect(serving.url, on_wire=wire) as client:
+            for _ in range(20):
+                await client.call_tool("add", {"a": 1, "b": 2})
+            assert serving.listener.stats()["connections"] == 1
+        sent = b"".join(data for way, data in seen if way == "sent")
+        received = b"".join(data for way, data in seen if way == "received")
+        assert sent.count(b"POST /mcp HTTP/1.1\r\n") == 21
+        assert received.count(b"HTTP/1.1 200 ") == 21
+
+    run(main)
+
+
+def test_streams_side_by_side() -> None:
+    async def main() -> None:
+        async with served() as serving, connect(serving.url) as client:
+            results = await asyncio.gather(*(client.call_tool("count", {"upto": 5}) for _ in range(50)))
+            assert {text_of(result) for result in results} == {"counted"}
+
+    run(main)
+
+
+# servers that come and go ------------------------------------------------------------------------
+
+
+def test_a_server_that_is_started_again_is_found_again() -> None:
+    async def main() -> None:
+        async with served() as serving:
+            port = serving.port
+            client = await connect(serving.url)
+            await client.call_tool("add", {"a": 1, "b": 2})
+        with pytest.raises(NetworkFailure) as caught:
+            await client.call_tool("add", {"a": 1, "b": 2})
+        assert caught.value.problem is NetworkProblem.REFUSED
+        assert caught.value.retryable
+        async with served(port=port):
+            assert text_of(await client.call_tool("add", {"a": 1, "b": 2})) == "3"
+            await client.aclose()
+
+    run(main)
+
+
+def test_a_session_that_is_lost_with_the_server_is_opened_anew() -> None:
+    async def main() -> None:
+        async with served() as serving:
+            port = serving.port
+            client = await connect(serving.url, mode=Legacy(), listen=False)
+        async with served(port=port):
+            with pytest.raises(HttpFailure):  # a tool is not called twice without leave
+                await client.call_tool("add", {"a": 1, "b": 2})
+            assert text_of(await client.call_tool("add", {"a": 1, "b": 2})) == "3"
+            await client.aclose()
+
+    run(main)
+
+
+def test_a_kept_connection_that_the_server_ends_is_not_noticed() -> None:
+    async def main() -> None:
+        policy = ConnectionPolicy(idle_timeout=0.05)
+        async with served(connections=policy) as serving, connect(serving.url) as client:
+            for _ in range(20):
+                await client.call_tool("add", {"a": 1, "b": 2})
+                await asyncio.sleep(0.05)
+
+    run(main)
+
+
+def test_a_server_that_ends_within_a_call() -> None:
+    async def main() -> None:
+        async with served() as serving:
+            client = await connect(serving.url)
+            task = asyncio.create_task(client.call_tool("wait"))
+            await soon(lambda: serving.listener.stats()["answering"], "the request")
+        with pytest.raises(SansmcpError):
+            await task
+        await client.aclose()
+        with pytest.raises(SansmcpError):
+            await client.call_tool("wait")
+
+    run(main)
+
+
+# no connection -----------------------------------------------------------------------------------
+
+
+def closed_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@pytest.mark.case("R-07")
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+@pytest.mark.parametrize("mode", [None, Legacy()])
+def test_nobody_listens(host: str, mode: Any) -> None:
+    async def main() -> None:
+        error = await fails_with(NetworkFailure, f"http://{host}:{closed_port()}/mcp", mode=mode)
+        assert error.problem is NetworkProblem.REFUSED
+        assert "nobody listens there" in str(error)
+
+    run(main)
+
+
+def test_a_name_without_an_address() -> None:
+    async def main() -> None:
+        error = await fails_with(NetworkFailure, "http://nowhere.invalid/mcp", proxy=False)
+        assert error.problem is NetworkProblem.NAME
+        assert "cannot connect to nowhere.invalid:80" in str(error)
+
+    run(main)
+
+
+@asynccontextmanager
+async def listening(
+    serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
+) -> AsyncIterator[int]:
+    """A server by hand; gives its port."""
+    tasks: set[asyncio.Task[Any]] = set()
+    writers: list[asyncio.StreamWriter] = []
+
+    async def served(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        tasks.add(task)
+        writers.append(writer)
+        try:
+            await serve(reader, writer)
+        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(served, "127.0.0.1", 0)
+    async with asyncio.timeout(30), server:
+        try:
+            yield server.sockets[0].getsockname()[1]
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            for writer in writers:
+                writer.transport.abort()
+            await asyncio.sleep(0)
+
+
+def test_a_server_that_resets_or_speaks_something_else() -> None:
+    async def resets(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.transport.abort()
+
+    async def greets(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"SSH-2.0-OpenSSH_9.9\r\n")
+        await reader.read()
+
+    async def breaks_off(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{")
+
+    async def main() -> None:
+        for serve, words in [
+            (resets, "the connection was lost"),
+            (greets, "is no proper HTTP"),
+            (breaks_off, "the connection ended within a body"),
+        ]:
+            async with listening(serve) as port:
+                error = await fails_with(HttpFailure, f"http://127.0.0.1:{port}/mcp", mode=Legacy())
+                assert words in str(error)
+
+    run(main)
+
+
+@pytest.mark.case("R-07")
+def test_a_server_that_says_nothing_does_not_hold_up_the_end() -> None:
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await asyncio.Event().wait()
+
+    async def main() -> None:
+        async with listening(silent) as port:
+            opening = asyncio.create_task(anything(f"http://127.0.0.1:{port}/mcp"))
+            await asyncio.sleep(0.1)
+            opening.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await opening
+
+    run(main)
+
+
+async def anything(url: str) -> None:
+    async with connect(url):
+        pass
+
+
+@pytest.mark.req("P6")
+def test_the_end_of_a_session_is_waited_for_but_not_under_a_cancel() -> None:
+    """DELETE gets no answer; whoever cancels the close has it at once."""
+
+    async def deaf(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            head = await reader.readuntil(b"\r\n\r\n")
+            if head.startswith(b"DELETE"):
+                await asyncio.Event().wait()
+            length = re.search(rb"content-length: (\d+)", head)
+            assert length is not None
+            message = json.loads(await reader.readexactly(int(length[1])))
+            if "id" not in message:
+                writer.write(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n")
+                continue
+            result = initialize_result("2025-11-25")
+            answer = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
+            fields = b"content-type: application/json\r\nmcp-session-id: s3ssion\r\n"
+            writer.write(b"HTTP/1.1 200 OK\r\n%bcontent-length: %d\r\n\r\n%b" % (fields, len(answer), answer))
+
+    async def main() -> None:
+        async with listening(deaf) as port:
+            client = await connect(f"http://127.0.0.1:{port}/mcp", mode=Legacy(), listen=False)
+            assert "s3ssion" not in f"{client!r}{client.transport!r}{client.engine!r}"
+            closing = asyncio.create_task(client.aclose())
+            await asyncio.sleep(0.1)
+            assert not closing.done()
+            begin = asyncio.get_running_loop().time()
+            closing.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await closing
+            assert asyncio.get_running_loop().time() - begin < 1.0
+            assert client.transport.finished
+
+    run(main)
+
+
+# TLS ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """A certificate for ``localhost``, and its key."""
+    if shutil.which("openssl") is None:
+        pytest.skip("there is nothing to make a certificate with")
+    folder: Path = tmp_path_factory.mktemp("tls")
+    key, made = str(folder / "key.pem"), str(folder / "certificate.pem")
+    make = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost"
+    names = ["-addext", "subjectAltName=DNS:localhost"]
+    argv = [*make.split(), *names, "-keyout", key, "-out", made]
+    subprocess.run(argv, check=True, capture_output=True, timeout=30)
+    return made, key
+
+
+def contexts(certificate: tuple[str, str]) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """For the server, and for a client that trusts it."""
+    theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    theirs.load_cert_chain(*certificate)
+    return theirs, ssl.create_default_context(cafile=certificate[0])
+
+
+@pytest.mark.parametrize("mode", [None, Legacy()])
+def test_tls(certificate: Any, mode: Any) -> None:
+    theirs, ours = contexts(certificate)
+
+    async def main() -> None:
+        async with served(ssl=theirs) as serving:
+            url = f"https://localhost:{serving.port}/mcp"
+            async with connect(url, ssl=ours, mode=mode) as client:
+                assert text_of(await client.call_tool("add", {"a": 1, "b": 2})) == "3"
+                assert len(text_of(await client.call_tool("large", {"size": 1_000_000}))) == 1_000_000
+
+    run(main)
+
+
+def test_a_certificate_that_is_not_trusted_or_of_another_name(certificate: Any) -> None:
+    theirs, ours = contexts(certificate)
+
+    async def main() -> None:
+        async with served(ssl=theirs) as serving:
+            for url, context in [
+                (f"https://localhost:{serving.port}/mcp", None),
+                (f"https://127.0.0.1:{serving.port}/mcp", ours),
+            ]:
+                error = await fails_with(NetworkFailure, url, ssl=context)
+                assert error.problem is NetworkProblem.TLS
+                assert "check the certificate" in str(error)
+                assert "certificate verify failed" in str(error)
+        async with served() as serving:
+            error = await fails_with(NetworkFailure, f"https://127.0.0.1:{serving.port}/mcp")
+            assert error.problem is NetworkProblem.TLS
+
+    run(main)
+
+
+# proxies -----------------------------------------------------------------------------------------
+
+
+class ByHand:
+    """A proxy for both kinds of requests."""
+
+    def __init__(self, refuses: int | None = None) -> None:
+        self.heads: list[bytes] = []
+        self.refuses = refuses
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        self.heads.append(head)
+        if self.refuses is not None:
+            writer.write(b"HTTP/1.1 %d Reason\r\ncontent-length: 0\r\n\r\n" % self.refuses)
+            return
+        method, target, _ = head.split(b" ", 2)
+        place = target if method == b"CONNECT" else target.split(b"/")[2]
+        host, _, port = place.decode().rpartition(":")
+        inner_reader, inner = await asyncio.open_connection(host, int(port))
+        if method == b"CONNECT":
+            writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        else:
+            inner.write(head.replace(target, b"/" + target.split(b"/", 3)[3], 1))
+
+        async def carry(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+            while data := await source.read(65536):
+                if method != b"CONNECT" and data.startswith(b"POST http"):
+                    first, _, rest = data.partition(b" HTTP/1.1")
+                    data = b"POST /%b HTTP/1.1%b" % (first.split(b"/", 3)[3], rest)
+                sink.write(data)
+                await sink.drain()
+            sink.close()
+
+        try:
+            await asyncio.gather(carry(reader, inner), carry(inner_reader, writer))
+        finally:
+            inner.close()
+
+
+def test_a_plain_proxy() -> None:
+    proxy = ByHand()
+
+    async def main() -> None:
+        async with served() as serving, listening(proxy) as port:
+            through = f"http://me:s3cret@127.0.0.1:{port}"
+            async with connect(serving.url, proxy=through) as client:
+                assert text_of(await client.call_tool("add", {"a": 1, "b": 2})) == "3"
+                assert "s3cret" not in repr(client.transport)
+            assert proxy.heads[0].startswith(b"POST http://127.0.0.1:")
+            assert b"proxy-authorization: Basic " in proxy.heads[0]
+
+    run(main)
+
+
+def test_a_proxy_for_tls(certificate: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs, ours = contexts(certificate)
+    proxy = ByHand()
+
+    async def main() -> None:
+        async with served(ssl=theirs) as serving, listening(proxy) as port:
+            url = f"https://localhost:{serving.port}/mcp"
+            async with connect(url, ssl=ours, proxy=f"http://127.0.0.1:{port}") as client:
+                assert text_of(await client.call_tool("add", {"a": 1, "b": 2})) == "3"
+            assert [head.split(b"\r\n")[0] for head in proxy.heads] == [
+                b"CONNECT localhost:%d HTTP/1.1" % serving.port
+            ]
+            error = await fails_with(NetworkFailure, url, proxy=f"http://127.0.0.1:{port}")
+            assert error.problem is NetworkProblem.TLS
+            assert "through the proxy" in str(error)
+            # what is on this computer is reached without the proxy of the environment
+            monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{closed_port()}")
+            async with connect(url, ssl=ours):
+                pass
+
+    run(main)
+
+
+@pytest.mark.parametrize("status", [407, 502])
+def test_a_proxy_that_refuses(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        async with listening(ByHand(refuses=status)) as port:
+            monkeypatch.setenv("https_proxy", f"http://me:s3cret@127.0.0.1:{port}")
+            error = await fails_with(NetworkFailure, "https://server.invalid/mcp")
+            assert (error.problem, error.status) == (NetworkProblem.PROXY, status)
+            assert f"the proxy http://127.0.0.1:{port} refused" in str(error)
+            assert "s3cret" not in f"{error!r}"
+            monkeypatch.setenv("no_proxy", ".invalid")
+            error = await fails_with(NetworkFailure, "https://server.invalid/mcp")
+            assert error.problem is NetworkProblem.NAME
+
+    run(main)
+
+
+def test_a_proxy_that_is_not_there() -> None:
+    async def main() -> None:
+        proxy = f"127.0.0.1:{closed_port()}"
+        for url in ("https://server.invalid/mcp", "http://server.invalid/mcp"):
+            error = await fails_with(NetworkFailure, url, proxy=proxy)
+            assert error.problem is NetworkProblem.PROXY
+            assert f"cannot connect to the proxy http://{proxy}" in str(error)
+
+    run(main)
+
+
+# options -----------------------------------------------------------------------------------------
+
+
+def test_headers_go_along_and_are_nobodys_business() -> None:
+    seen: list[bytes] = []
+
+    async def main() -> None:
+        async with served() as serving:
+            for headers in ({"Authorization": "Bearer s3cret"}, [("authorization", "Bearer s3cret")]):
+                seen.clear()
+                wire = lambda _, data: seen.append(data)  # noqa: E731
+                async with connect(serving.url, headers=headers, on_wire=wire) as client:
+                    assert "s3cret" not in f"{client!r}{client.transport!r}"
+                assert b"\r\nauthorization: Bearer s3cret\r\n" in b"".join(seen)
+
+    run(main)
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "name"),
+    [
+        ("http://localhost/", {"env": {}}, "env"),
+        ("http://localhost/", {"cwd": ".", "restart": None}, "cwd, restart"),
+        ("https://localhost/", {"stderr": print}, "stderr"),
+        ("python server.py", {"headers": {}}, "headers"),
+        (["python"], {"ssl": None, "proxy": False}, "proxy, ssl"),
+    ],
+)
+def test_options_of_the_other_kind_are_refused_at_once(target: Any, options: Any, name: str) -> None:
+    with pytest.raises(LocalProtocolError, match=f"connect: {name}: no option"):
+        connect(target, **options)
+
+
+@pytest.mark.parametrize(
+    ("url", "options"),
+    [
+        ("http://", {}),
+        ("http://user:s3cret@localhost/", {}),
+        ("http://localhost/", {"headers": {"host": "x"}}),
+        ("http://localhost/", {"proxy": "socks5://s3cret@x"}),
+        ("http://localhost/", {"nonsense": 1}),
+    ],
+)
+def test_what_cannot_be_is_refused_on_entering(url: str, options: Any) -> None:
+    async def main() -> None:
+        error = await fails_with((LocalProtocolError, TypeError), url, **options)
+        assert "s3cret" not in str(error)
+
+    run(main)
+
+
+def test_who_starts_a_child_process_loads_no_http() -> None:
+    script = (
+        "import sys, sansmcp_asyncio; sansmcp_asyncio.connect('true'); "
+        "print([m for m in sys.modules if m in ('h11', 'ssl') or m.startswith('sansmcp.http')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=30
+    )
+    loaded = done.stdout.strip()
+    assert "h11" not in loaded
+    assert "sansmcp.http" not in loaded
+
+
+# nothing is left ---------------------------------------------------------------------------------
+
+
+@pytest.mark.case("R-06")
+@pytest.mark.parametrize("mode", [None, Legacy()])
+def test_fifty_clients_leave_nothing(mode: Any) -> None:
+    async def main() -> None:
+        async with served() as serving:
+            for _ in range(50):
+                async with connect(serving.url, mode=mode) as client:
+                    await asyncio.gather(*(client.call_tool("add", {"a": 1, "b": n}) for n in range(3)))
+                assert client.transport.finished
+                assert isinstance(client.transport, HttpConnector)
+                assert not any(client.transport.stats().values())
+            await soon(lambda: not serving.listener.stats()["connections"], "the end of the last")
+            assert len(asyncio.all_tasks()) == 1
+
+    run(main)
+
+
+def test_a_client_that_nobody_closed_is_closed_with_its_loop() -> None:
+    kept: list[Client] = []
+
+    async def main() -> None:
+        async with served() as serving:
+            kept.append(await connect(serving.url))
+
+    run(main)
+    assert kept[0].transport.finished
+
+
+def test_a_close_in_the_middle_of_calls() -> None:
+    async def main() -> None:
+        async with served() as serving:
+            async with connect(serving.url) as client:
+                tasks = [asyncio.create_task(client.call_tool("wait")) for _ in range(40)]
+                await soon(lambda: serving.listener.stats()["answering"], "a request")
+            for task in tasks:
+                with pytest.raises((ConnectionEnded, CallCancelled)):
+                    await task
+
+    run(main)
