@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeVar
-
-import attrs
+from typing import Any, Final, Literal, TypeVar
 
 from .context import Answers, Context
 from .errors import CapabilityMissing, ErrorCode, LocalProtocolError, McpError, QuestionFailed
@@ -22,16 +20,16 @@ from .events import ListKind
 from .invocation import Convert, Handler, Invocation
 from .limits import SERVER_LIMITS, Limits, Timeouts
 from .questions import AnyQuestion, check_askable
+from .registered import Checks, Registered, RegisteredTool
 from .results import (
     ToolError,
     complete_result,
     prompt_result,
     resource_result,
     tool_error,
-    tool_result,
 )
 from .revisions import ALL_REVISIONS, Era, Revision
-from .schema import input_schema_of, takes_context
+from .schema import input_schema_of, output_schema_of
 from .seals import Principal, Seals
 from .server import EnvelopeCheck, ServerEngine
 from .session.calls import IncomingRequest
@@ -43,9 +41,12 @@ from .types.prompts import Prompt, PromptArgument
 from .types.resources import Resource, ResourceTemplate
 from .types.tools import Tool, ToolAnnotations
 from .uritemplate import UriTemplate
+from .validation import SchemaValidator, UnusableSchemaError
+from .validators import RustValidator, ValidatorUnavailableError
 from .wire.jsoncodec import JsonCodec, JsonValue
 
 F = TypeVar("F", bound=Handler)
+R = TypeVar("R", bound=Registered)
 Publish = Callable[[Callable[[Answers, float], object]], object]
 """Tells the clients of one server something: see `App.attach`."""
 
@@ -54,46 +55,6 @@ HIDDEN: Final = "the server failed to carry this out"
 
 class _Told(ToolError):  # noqa: N818  (a kind of ToolError)
     """What may be told to any client, whatever it called."""
-
-
-@attrs.frozen
-class _Entry:
-    """One registered thing: what is told of it, and what does it."""
-
-    definition: Any
-    function: Handler
-    context: bool
-    """Whether the handler wants a `Context` as its first argument."""
-    requires: tuple[AnyQuestion, ...] = ()
-    """What has to be askable."""
-    signature: inspect.Signature | None = attrs.field(init=False, repr=False)
-    """Read once: it costs more than all the rest of a call. None where it cannot be told."""
-
-    @signature.default
-    def _read_signature(self) -> inspect.Signature | None:
-        try:
-            return inspect.signature(self.function)
-        except (TypeError, ValueError):
-            return None
-
-    names: frozenset[str] | None = attrs.field(init=False, repr=False)
-    """Arguments of exactly these names fit; others have to be tried. None where none is sure to fit."""
-
-    @names.default
-    def _read_names(self) -> frozenset[str] | None:
-        if self.signature is None:
-            return None
-        parameters = list(self.signature.parameters.values())
-        if any(p.kind is p.POSITIONAL_ONLY for p in parameters):
-            return None
-        several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-        return frozenset(p.name for p in parameters if p.kind not in several and p.name != "ctx")
-
-    is_async: bool = attrs.field(init=False, repr=False)
-
-    @is_async.default
-    def _read_is_async(self) -> bool:
-        return inspect.iscoroutinefunction(self.function)
 
 
 class App:
@@ -109,6 +70,10 @@ class App:
     `state_keys` (each at least 32 random bytes; all of them open it) or by `sealer`: servers that
     share these go on with each other's requests. Without either, a key is drawn that only this object
     knows. `principal` says who made a request: what was sealed for one is refused from another.
+
+    `validator` checks arguments and structured results of tools against their schemas; None checks only
+    that arguments have the right names. ``"auto"`` is jsonschema-rs where it is installed, and none for
+    a tool whose schema it cannot use.
     """
 
     def __init__(
@@ -126,6 +91,7 @@ class App:
         state_keys: Sequence[bytes] = (),
         sealer: StateSealer | None = None,
         principal: Principal | None = None,
+        validator: SchemaValidator | Literal["auto"] | None = "auto",
         on_error: Callable[[BaseException, int], None] | None = None,
     ) -> None:
         if page_size is not None and page_size < 1:
@@ -138,15 +104,16 @@ class App:
         self._list_changed = list_changed
         self._subscribe = subscribe
         self._seals = Seals(sealer, state_keys, principal)
+        self._validator = validator
         self._on_error = on_error
         self._failures = 0
         self._publishers: dict[Publish, None] = {}
-        self._tools: dict[str, _Entry] = {}
-        self._resources: dict[str, _Entry] = {}
-        self._templates: dict[str, tuple[UriTemplate, _Entry]] = {}
-        self._prompts: dict[str, _Entry] = {}
-        self._methods: dict[str, _Entry] = {}
-        self._completion: _Entry | None = None
+        self._tools: dict[str, RegisteredTool] = {}
+        self._resources: dict[str, Registered] = {}
+        self._templates: dict[str, tuple[UriTemplate, Registered]] = {}
+        self._prompts: dict[str, Registered] = {}
+        self._methods: dict[str, Registered] = {}
+        self._completion: Registered | None = None
         self._slots: dict[str, Callable[[Answers, IncomingRequest, Any], Invocation | Any]] = {
             "tools/call": self._call_tool,
             "resources/read": self._read_resource,
@@ -174,15 +141,17 @@ class App:
     ) -> Callable[[F], F]:
         """Register a function as a tool; its arguments arrive as keywords.
 
-        `name` defaults to the function's, `description` to its docstring, `input_schema` to one
-        made from its annotations (str, int, float, bool, list, dict). A parameter named ``ctx``
-        receives the `Context`. It may return text, a mapping (structured content), a list of
-        content blocks, or a `CallToolResult`.
+        `name` defaults to the function's, `description` to its docstring, `input_schema` and
+        `output_schema` to what is read from its annotations (`sansmcp.schema` says which): arguments that
+        are annotated with classes arrive as objects of these. A parameter named ``ctx`` receives the
+        `Context`. It may return text, a mapping or an object of a class with fields (structured
+        content), a list of content blocks, or a `CallToolResult`.
 
         `requires` are questions, or classes of them, that it has to ask: it is not called for a client
         that did not declare that it can be asked (`Context.can`), which is told so.
 
-        Raises LocalProtocolError for a name that is taken or not allowed.
+        Raises LocalProtocolError for a name that is taken or not allowed, and for a schema that the
+        `validator` of this app cannot use.
         """
 
         def register(function: F) -> F:
@@ -194,11 +163,14 @@ class App:
                 title=title,
                 description=description or inspect.getdoc(function),
                 input_schema=schema,
-                output_schema=dict(output_schema) if output_schema is not None else None,
+                output_schema=output_schema_of(function) if output_schema is None else dict(output_schema),
                 annotations=annotations,
                 meta=dict(meta) if meta is not None else None,
             )
-            self._add(self._tools, "tool", tool_name, definition, function, tuple(requires))
+            entry = RegisteredTool(definition, function, tuple(requires))
+            if isinstance(self._validator, SchemaValidator):
+                entry.compile(self._validator)
+            self._add(self._tools, "tool", tool_name, entry)
             return function
 
         return register
@@ -225,7 +197,7 @@ class App:
             if "{" in uri:
                 template = UriTemplate(uri)
                 template.check_matchable()
-                entry = _Entry(
+                entry = Registered(
                     ResourceTemplate(
                         name=label,
                         title=title,
@@ -234,14 +206,13 @@ class App:
                         mime_type=mime_type,
                     ),
                     function,
-                    takes_context(function),
                 )
                 if uri in self._templates:
                     raise LocalProtocolError(f"resource template {uri!r} is registered already")
                 self._templates[uri] = (template, entry)
             else:
                 definition = Resource(name=label, title=title, description=text, uri=uri, mime_type=mime_type)
-                self._add(self._resources, "resource", uri, definition, function)
+                self._add(self._resources, "resource", uri, Registered(definition, function))
             return function
 
         return register
@@ -268,7 +239,7 @@ class App:
                 description=description or inspect.getdoc(function),
                 arguments=list(arguments) if arguments is not None else _arguments_of(function),
             )
-            self._add(self._prompts, "prompt", prompt_name, definition, function)
+            self._add(self._prompts, "prompt", prompt_name, Registered(definition, function))
             return function
 
         return register
@@ -282,30 +253,28 @@ class App:
         """
         if self._completion is not None:
             raise LocalProtocolError("a completion handler is registered already")
-        self._completion = _Entry(None, function, takes_context(function))
+        self._completion = Registered(None, function)
         return function
 
     def method(self, name: str) -> Callable[[F], F]:
         """Register a function for a method of your own; it gets the params as one mapping."""
 
         def register(function: F) -> F:
-            self._add(self._methods, "method", name, None, function)
+            self._add(self._methods, "method", name, Registered(None, function))
             return function
 
         return register
 
     def _add(
         self,
-        table: dict[str, _Entry],
+        table: dict[str, R],
         kind: str,
         key: str,
-        definition: Any,
-        function: Handler,
-        requires: tuple[AnyQuestion, ...] = (),
+        entry: R,
     ) -> None:
         if key in table:
             raise LocalProtocolError(f"{kind} {key!r} is registered already")
-        table[key] = _Entry(definition, function, takes_context(function), requires)
+        table[key] = entry
 
     def remove_tool(self, name: str) -> None:
         """Take a tool out of the list, also while clients are served.
@@ -326,7 +295,7 @@ class App:
         self._remove(self._prompts, "prompt", name)
 
     @staticmethod
-    def _remove(table: dict[str, _Entry], kind: str, key: str) -> None:
+    def _remove(table: dict[str, R], kind: str, key: str) -> None:
         if table.pop(key, None) is None:
             raise LocalProtocolError(f"there is no {kind} {key!r}")
 
@@ -447,7 +416,7 @@ class App:
         engine: Answers,
         request: IncomingRequest,
         context: Context,
-        entry: _Entry,
+        entry: Registered,
         arguments: tuple[Any, ...],
         keywords: dict[str, Any],
         convert: Convert,
@@ -472,15 +441,26 @@ class App:
             arguments = {}
         if not isinstance(arguments, dict):
             raise McpError(ErrorCode.INVALID_PARAMS, "arguments must be an object")
-        problem = _binding_problem(entry, arguments)
-        if problem is not None:
+        keywords = entry.take(arguments, self._checks_of(entry))
+        if isinstance(keywords, str):
             # The model that chose the arguments can read this and try again.
-            return tool_error(f"{name}: {problem}")
-        return self._invoke(engine, request, context, entry, (), arguments, tool_result)
+            return tool_error(f"{name}: {keywords}")
+        return self._invoke(engine, request, context, entry, (), keywords, entry.result)
+
+    def _checks_of(self, entry: RegisteredTool) -> Checks:
+        if self._validator == "auto":
+            try:
+                self._validator = RustValidator()
+            except ValidatorUnavailableError:
+                self._validator = None
+        try:
+            return entry.compile(self._validator)
+        except UnusableSchemaError:
+            return entry.give_up_checks()
 
     def _read_resource(self, engine: Answers, request: IncomingRequest, context: Context) -> Invocation:
         uri = _text_param(request, "uri")
-        entry: _Entry | None = self._resources.get(uri)
+        entry: Registered | None = self._resources.get(uri)
         keywords: dict[str, Any] = {}
         mime_type = None if entry is None else entry.definition.mime_type
         if entry is None:
@@ -515,7 +495,7 @@ class App:
             arguments = {}
         if not isinstance(arguments, dict):
             raise McpError(ErrorCode.INVALID_PARAMS, "arguments must be an object")
-        problem = _binding_problem(entry, arguments)
+        problem = entry.binding_problem(arguments)
         if problem is not None:
             raise McpError(ErrorCode.INVALID_PARAMS, f"{name}: {problem}", {"name": name})
         text = entry.definition.description
@@ -545,7 +525,7 @@ class App:
         return self._invoke(engine, request, context, entry, arguments, {}, complete_result)
 
     def _lister(
-        self, member: str, table: Mapping[str, _Entry]
+        self, member: str, table: Mapping[str, Registered]
     ) -> Callable[[Answers, IncomingRequest, Any], Any]:
         def listed(engine: Answers, request: IncomingRequest, context: Context) -> Any:
             definitions = [entry.definition for entry in table.values()]
@@ -615,20 +595,6 @@ def _text_param(request: IncomingRequest, key: str) -> str:
     if not isinstance(value, str):
         raise McpError(ErrorCode.INVALID_PARAMS, f"{request.method}: {key} must be a string")
     return value
-
-
-def _binding_problem(entry: _Entry, arguments: Mapping[str, Any]) -> str | None:
-    """Why the handler cannot be called with these keywords, in words; None when it can."""
-    if entry.signature is None or (entry.names is not None and entry.names == set(arguments)):
-        return None
-    if entry.context and "ctx" in arguments:
-        return "got an unexpected keyword argument 'ctx'"
-    extra = {"ctx": None} if entry.context else {}
-    try:
-        entry.signature.bind(**arguments, **extra)
-    except TypeError as error:
-        return str(error)
-    return None
 
 
 def _arguments_of(function: Handler) -> list[PromptArgument]:

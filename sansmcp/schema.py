@@ -31,6 +31,7 @@ from typing import (
 import attrs
 
 from .errors import LocalProtocolError
+from .types.base import WireObject
 
 CONTEXT_PARAMETER: Final = "ctx"
 """The parameter that receives the `Context` instead of an argument."""
@@ -111,8 +112,8 @@ def hints_of(thing: Callable[..., Any]) -> dict[str, Any]:
 
 
 def is_record(hint: Any) -> bool:
-    """Whether values of this annotation are JSON objects with known members."""
-    if not isinstance(hint, type):
+    """Whether values of this annotation are JSON objects with known members, of the user's own kind."""
+    if not isinstance(hint, type) or issubclass(hint, WireObject):
         return False
     return is_typeddict(hint) or attrs.has(hint) or dataclasses.is_dataclass(hint)
 

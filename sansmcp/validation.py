@@ -10,7 +10,7 @@ Specification: 2026-07-28, basic/index (JSON Schema usage, security consideratio
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 import attrs
 
@@ -61,6 +61,7 @@ _IN_PLACE: Final = frozenset(
 """Keywords whose schemas look at the same value as the schema that they are in."""
 
 
+@runtime_checkable
 class SchemaValidator(Protocol):
     """Compiles schemas. `validators.default_validator` is one."""
 
