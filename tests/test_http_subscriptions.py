@@ -8,16 +8,31 @@ import pytest
 
 from sansmcp import (
     App,
+    ChangesMissed,
+    CloseReason,
     Context,
+    HttpFailure,
     LimitHit,
+    ListChanged,
     ListKind,
     MessageIgnored,
     PeerFault,
+    Relisten,
+    RequestFailed,
     RequestReceived,
+    ResourceUpdated,
     ResourceWatched,
+    ServerStreamEnded,
+    SubscriptionClosed,
+    SubscriptionInterrupted,
+    SubscriptionOpened,
 )
+from sansmcp.http.exchange import AbortExchange
+from sansmcp.types import SubscriptionFilter
 
+from .http_client_support import LEGACY, MODERN
 from .http_support import Client, Http, Reply, call
+from .test_http_pair import VERSIONS, Pair
 
 ID = "io.modelcontextprotocol/subscriptionId"
 TOOLS, PROMPTS, RESOURCES = (f"notifications/{k}/list_changed" for k in ("tools", "prompts", "resources"))
@@ -225,3 +240,125 @@ def test_a_resource_that_changes_often_is_told_once_to_a_client_that_comes_back(
     for uri in ("a:/", "b:/", "a:/"):
         http.server.notify_updated(uri, now=0.0)
     assert [m["params"] for m in client.get().messages if m.get("method") == UPDATED] == [{"uri": "a:/"}]
+
+
+# both ends --------------------------------------------------------------------------------------
+
+
+class Both(Pair):
+    """Our client and our server."""
+
+    def __init__(self, version: str = MODERN, **options: Any) -> None:
+        super().__init__(version, app=demo(), **options)
+        self.start()
+
+    def listen(self, **wanted: Any) -> Any:
+        call = self.link.engine.listen(now=self.now, **(wanted or {"tools": True}))
+        self.pump()
+        return call
+
+    def change(self) -> None:
+        self.server.notify_changed(ListKind.TOOLS, now=self.now)
+        self.server.notify_updated("a:/", now=self.now)
+        self.pump()
+
+
+@pytest.mark.req("O1", "O3", "O8", "O9")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_both_ends_mean_the_same_in_every_revision(version: str) -> None:
+    pair = Both(version)
+    call = pair.listen(tools=True, resources=["a:/", "b:/"])
+    assert pair.link.one(SubscriptionOpened).call is call
+    assert pair.link.one(SubscriptionOpened).refused == SubscriptionFilter()
+    pair.change()
+    assert [(e.kind, e.call) for e in pair.link.of(ListChanged)] == [(ListKind.TOOLS, call)]
+    assert [(e.uri, e.call) for e in pair.link.of(ResourceUpdated)] == [("a:/", call)]
+    pair.advance(300.0)
+    assert not call.done, "a quiet subscription lasts"
+    pair.change()
+    assert len(pair.link.of(ListChanged)) == 2
+    pair.link.engine.cancel(call, now=pair.now)
+    pair.pump()
+    assert pair.link.one(SubscriptionClosed).reason is CloseReason.LOCAL
+    assert not pair.server.watched
+    assert not pair.server.subscriptions
+    pair.change()
+    assert len(pair.link.of(ResourceUpdated)) == 2
+    assert not pair.link.of(RequestFailed)
+    assert pair.link.engine.stats()["subscriptions"] == 0
+
+
+@pytest.mark.req("O5", "O10")
+@pytest.mark.case("M-08")
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [("close", CloseReason.GRACEFUL), ("abrupt", CloseReason.GRACEFUL), ("cut", CloseReason.LOST)],
+)
+def test_how_a_stream_ends_is_how_the_subscription_does(how: str, reason: CloseReason) -> None:
+    pair = Both()
+    call = pair.listen()
+    if how == "close":
+        pair.server.close(pair.now)
+    elif how == "abrupt":
+        [request] = pair.server.subscriptions
+        pair.server.end_subscription(request, now=pair.now, graceful=False)
+    else:
+        pair.cut_off()
+    pair.advance(100.0)
+    event = pair.link.one(SubscriptionClosed)
+    assert (event.call, event.reason) == (call, reason)
+    assert len(pair.posted("subscriptions/listen")) == 1, "never asked again in silence"
+    if how == "cut":
+        assert isinstance(event.error, HttpFailure)
+
+
+@pytest.mark.req("O6")
+def test_a_stream_that_breaks_is_asked_for_again() -> None:
+    pair = Both()
+    call = pair.listen(tools=True, relisten=Relisten(delay=1.0))
+    pair.cut_off()
+    assert pair.link.one(SubscriptionInterrupted).call is call
+    pair.change()
+    assert not pair.link.of(ListChanged)
+    pair.advance(1.0)
+    assert [type(e) for e in pair.link.said[-2:]] == [SubscriptionOpened, ChangesMissed]
+    pair.change()
+    assert pair.link.one(ListChanged).call is call
+    assert len(pair.server.subscriptions) == 1
+
+
+@pytest.mark.req("O2")
+def test_a_stream_without_an_acknowledgment_is_closed() -> None:
+    pair = Both()
+    call = pair.link.engine.listen(tools=True, now=0.0)
+    while pair.client.next_op() is not None:
+        pass
+    pair.link.now = 5.0
+    pair.client.handle_timeout(5.0)
+    op = pair.client.next_op()
+    assert isinstance(op, AbortExchange)
+    pair.pump()
+    assert pair.link.one(RequestFailed).call is call
+
+
+@pytest.mark.req("O8")
+@pytest.mark.parametrize("way", ["not asked for", "not there"])
+def test_without_a_stream_of_its_own_a_legacy_server_cannot_be_listened_to(way: str) -> None:
+    pair = Both(LEGACY, http={"listen": way == "not there"})
+    if way == "not there":
+        pair.link.engine.pushes_ended(HttpFailure("405"), now=0.0)
+    call = pair.listen()
+    assert pair.link.one(RequestFailed).call is call
+
+
+@pytest.mark.req("O5", "O8")
+def test_a_legacy_subscription_ends_with_the_servers_own_stream() -> None:
+    pair = Both(LEGACY)
+    call = pair.listen(resources=["a:/"])
+    session = pair.server.sessions[0]
+    pair.link.client._standing_failed(pair.link.client._standing, HttpFailure("gone", status=403))
+    pair.pump()
+    event = pair.link.one(SubscriptionClosed)
+    assert (event.call, event.reason) == (call, CloseReason.LOST)
+    assert pair.link.one(ServerStreamEnded).error is event.error
+    assert not session.engine.watched, "the server is told that nobody hears of it"
