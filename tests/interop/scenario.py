@@ -114,7 +114,7 @@ class Pair:
             case RequestReceived() if role == "server":
                 self._serve(event.request)
             case InputRequired():
-                answers = {
+                answers: dict[str, Answer] = {
                     "roots/list": rich.ROOTS,
                     "sampling/createMessage": rich.SAMPLED,
                     "elicitation/create": rich.answered(event.round.revision),
@@ -424,22 +424,16 @@ def use_the_modern_era(pair: Pair) -> None:
         {VERSION_KEY: 7, **able},
         {VERSION_KEY: "1999-01-01", **able},
     ]
-    every = {
-        "toolsListChanged": True,
-        "promptsListChanged": True,
-        "resourcesListChanged": True,
-        "resourceSubscriptions": ["test://text"],
-    }
-    for number in ("l-1", "l-2"):
-        params = {"_meta": {VERSION_KEY: "2026-07-28", **able}, "notifications": every}
-        pair.inject(
-            {"jsonrpc": "2.0", "id": number, "method": "subscriptions/listen", "params": params}, LATEST
-        )
+    for _ in range(3):
+        every: Json = {"tools": True, "prompts": True, "resource_list": True, "resources": ["test://text"]}
+        listening = client.listen(now=pair.now, **every)
+        pair.pump()
     for kind in ListKind:
         assert pair.do(server.notify_changed, kind)
     assert pair.do(server.notify_updated, "test://text")
     pair.do(server.end_subscription, server.subscriptions[1], graceful=False, reason="too slow")
     pair.do(server.end_subscription, server.subscriptions[0])
+    pair.do(client.cancel, listening)
     for number, meta in enumerate(metas):
         asked = {"jsonrpc": "2.0", "id": f"m-{number}", "method": "tools/list", "params": {"_meta": meta}}
         pair.inject(asked, LATEST)
