@@ -76,6 +76,12 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
         McpError as McpError,
     )
     from .errors import (
+        NetworkFailure as NetworkFailure,
+    )
+    from .errors import (
+        NetworkProblem as NetworkProblem,
+    )
+    from .errors import (
         NoCommonVersion as NoCommonVersion,
     )
     from .errors import (
@@ -233,6 +239,36 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
     )
     from .forms import apply_defaults as apply_defaults
     from .forms import check_form as check_form
+    from .http.client import (
+        HttpClient as HttpClient,
+    )
+    from .http.connector import (
+        HttpConnector as HttpConnector,
+    )
+    from .http.old_sse import (
+        OldSseUse as OldSseUse,
+    )
+    from .http.pool import (
+        PoolPolicy as PoolPolicy,
+    )
+    from .http.proxy import (
+        Proxy as Proxy,
+    )
+    from .http.proxy import (
+        parse_proxy as parse_proxy,
+    )
+    from .http.proxy import (
+        proxy_for as proxy_for,
+    )
+    from .http.recovery import (
+        EVERY_TOOL as EVERY_TOOL,
+    )
+    from .http.recovery import (
+        Recovery as Recovery,
+    )
+    from .http.resume import (
+        ReconnectPolicy as ReconnectPolicy,
+    )
     from .limits import (
         CLIENT_LIMITS as CLIENT_LIMITS,
     )
@@ -464,12 +500,13 @@ _HOMES: Final = {
     "clock": "ClockPair Deadlines",
     "context": "Context",
     "errors": (
-        "AuthorizationRequired CallCancelled CallFailure CallSuspended CallTimeout CapabilityMissing "
-        "CloseReason ConnectFailure QuestionFailed "
-        "ConnectTimeout ConnectionEnded ErrorCode HandshakeFailed HttpFailure InputRefused InvalidAnswer "
-        "InvalidResponse LocalProtocolError McpError NoCommonVersion PaginationError PeerFault "
-        "RedirectRefused RemoteProtocolError RoundsExceeded SansmcpError SessionExpired SpawnFailed "
-        "StreamLost SubscriptionLost UnsupportedProtocolVersion"
+        "AuthorizationRequired CallCancelled CallFailure CallSuspended CallTimeout "
+        "CapabilityMissing CloseReason ConnectFailure ConnectTimeout ConnectionEnded ErrorCode "
+        "HandshakeFailed HttpFailure InputRefused InvalidAnswer InvalidResponse "
+        "LocalProtocolError McpError NetworkFailure NetworkProblem NoCommonVersion "
+        "PaginationError PeerFault QuestionFailed RedirectRefused RemoteProtocolError "
+        "RoundsExceeded SansmcpError SessionExpired SpawnFailed StreamLost SubscriptionLost "
+        "UnsupportedProtocolVersion"
     ),
     "events": (
         "AbandonRequest ChangesMissed CloseConnection DeliveryFailed DeviationTolerated "
@@ -481,6 +518,13 @@ _HOMES: Final = {
         "SessionStarted SubscriptionClosed SubscriptionInterrupted SubscriptionOpened ToolExcluded WireEvent"
     ),
     "forms": "apply_defaults check_form",
+    "http.client": "HttpClient",
+    "http.connector": "HttpConnector",
+    "http.old_sse": "OldSseUse",
+    "http.pool": "PoolPolicy",
+    "http.proxy": "Proxy parse_proxy proxy_for",
+    "http.recovery": "EVERY_TOOL Recovery",
+    "http.resume": "ReconnectPolicy",
     "limits": "CLIENT_LIMITS Limits SERVER_LIMITS Timeouts",
     "ops": "Close CloseWrite Connect Kill Op Spawn StartTls Terminate Write",
     "questions": "Ask Elicit ElicitUrl ListRoots NeedsInput PagesFirst Question Sample",

@@ -361,11 +361,11 @@ class HttpFailure(CallFailure):
         self.retryable: Final = retryable
         self.retry_after: Final = retry_after
 
-    def about(self, subject: str) -> HttpFailure:
-        """The same failure, told of `subject`."""
+    def about(self, subject: str, status: int | None = None) -> HttpFailure:
+        """The same failure, told of `subject`; `status` is the response's where that is not told yet."""
         return HttpFailure(
             f"{subject}: {self}",
-            status=self.status,
+            status=self.status or status,
             fault=self.fault,
             excerpt=self.excerpt,
             retryable=self.retryable,
@@ -397,7 +397,8 @@ class NetworkProblem(Enum):
 class NetworkFailure(HttpFailure):
     """An HTTP exchange brought no answer since there was no connection, or it was lost.
 
-    `problem` tells what was in the way. `status` is the proxy's where that refused.
+    `problem` tells what was in the way. `status` is the response's where that had begun, or the proxy's
+    where that refused.
     """
 
     def __init__(
@@ -411,9 +412,10 @@ class NetworkFailure(HttpFailure):
         super().__init__(message, status=status, retryable=retryable)
         self.problem: Final = problem
 
-    def about(self, subject: str) -> NetworkFailure:
-        message, retryable = f"{subject}: {self}", self.retryable
-        return NetworkFailure(message, self.problem, status=self.status, retryable=retryable)
+    def about(self, subject: str, status: int | None = None) -> NetworkFailure:
+        """The same failure, told of `subject`; `status` is the response's where that is not told yet."""
+        message, status = f"{subject}: {self}", self.status or status
+        return NetworkFailure(message, self.problem, status=status, retryable=self.retryable)
 
 
 class AuthorizationRequired(HttpFailure):

@@ -295,7 +295,7 @@ def test_a_broken_body_fails_the_call() -> None:
             end(net, net.last)
             error = failure(net)
             assert "the connection was lost" in str(error)
-            assert error.retryable
+            assert (error.status, error.retryable) == (200, True)
             settled(net)
 
 

@@ -303,7 +303,7 @@ def ops_table() -> str:
 
 # inputs and pulls --------------------------------------------------------------------------------
 
-_TRANSPORTS: Final = (sansmcp.StdioClient, sansmcp.LineClient, sansmcp.LineServer)
+_TRANSPORTS: Final = (sansmcp.StdioClient, sansmcp.LineClient, sansmcp.LineServer, sansmcp.HttpConnector)
 _ENGINES: Final = (sansmcp.ClientEngine, sansmcp.ServerEngine)
 
 TRANSPORT_INPUTS: Final = (

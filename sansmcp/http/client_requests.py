@@ -315,11 +315,11 @@ class Requests(Streams):
             self._fail(ex, error, ProbeOutcome(kind=Outcome.MALFORMED, detail=text))
 
     def _on_broken(self, ex: ClientExchange, error: str | HttpFailure) -> None:
+        status = None if ex.answer is None else ex.answer.status
         if isinstance(error, HttpFailure):
-            failure = error.about(ex.subject)
+            failure = error.about(ex.subject, status)
         else:
             text = f"{ex.subject}: {excerpt(error.encode('utf-8', 'replace'), self._limits.max_excerpt)}"
-            status = None if ex.answer is None else ex.answer.status
             failure = HttpFailure(text, status=status, retryable=True)
         if ex.role is Role.RESUME:
             self._interrupted(ex, failure)

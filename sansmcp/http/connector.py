@@ -106,6 +106,8 @@ class HttpConnector:
     """`client` on any number of connections. Starts with none.
 
     `pool` bounds them. `proxy` is where they go instead of to the server itself; see `proxy_for`.
+    Whoever drives it may carry out a `Close` without waiting for what was written: nobody wants the
+    rest of that request.
     """
 
     def __init__(
