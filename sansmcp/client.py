@@ -387,7 +387,8 @@ class ClientEngine(Asking, Caching):
     # received: answers ---------------------------------------------------------------------------
 
     def _on_call_result(self, call: Call, result: dict[str, Any]) -> None:
-        if call.round is not None:
+        round_before = call.round
+        if round_before is not None:
             self._round_over(call)
         verdict = self._verdict
         if verdict is not None and verdict.era is Era.MODERN:
@@ -397,7 +398,7 @@ class ClientEngine(Asking, Caching):
             ):
                 kind = None
             if kind == modern.INPUT_REQUIRED:
-                self._on_input_required(call, result)
+                self._on_input_required(call, result, round_before)
                 return
             if kind not in self._result_types:
                 cause = RemoteProtocolError(

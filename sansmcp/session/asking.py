@@ -172,11 +172,11 @@ class Asking(ClientConnection):
             log_level=raw["logLevel"],
             auto_rounds=raw["auto"],
         )
-        call.rounds, call.waits = raw["rounds"], raw["waits"]
-        call.total_at, call.rounds_end_at = read.end("totalLeft", now), read.end("roundsLeft", now)
+        call.rounds, call.total_at = raw["rounds"], read.end("totalLeft", now)
         self._calls.asking(call, now)
         number, state = call.rounds + 1, raw["requestState"]
         round_ = Round(call, asked, number, self._revision, request_state=state)
+        round_.waits, round_.all_end_at = raw["waits"], read.end("roundsLeft", now)
         round_.answers.update(raw["answers"])
         self._begin(round_, ends_at=read.end("roundLeft", now))
         return call
@@ -197,8 +197,8 @@ class Asking(ClientConnection):
 
     # what the server asks ------------------------------------------------------------------------
 
-    def _on_input_required(self, call: Call, result: dict[str, Any]) -> None:
-        """A modern server answered that it wants something first."""
+    def _on_input_required(self, call: Call, result: dict[str, Any], before: Round | None) -> None:
+        """A modern server answered that it wants something first, perhaps after a round `before`."""
         try:
             asked, state = self._read_input_required(call, result)
         except RemoteProtocolError as cause:
@@ -210,7 +210,10 @@ class Asking(ClientConnection):
             self._fail(call, RoundsExceeded(text, call.rounds, result))
             return
         self._calls.asking(call, self._now)
-        self._begin(Round(call, asked, call.rounds + 1, self._revision, request_state=state))
+        round_ = Round(call, asked, call.rounds + 1, self._revision, request_state=state)
+        if before is not None:
+            round_.waits, round_.all_end_at = before.waits, before.all_end_at
+        self._begin(round_)
 
     def _read_input_required(
         self, call: Call, result: dict[str, Any]
@@ -221,6 +224,11 @@ class Asking(ClientConnection):
                 PeerFault.INPUT_NOT_ALLOWED, f"input is required, which {call.method} does not allow"
             )
         asked, state = modern.read_input_required(result)
+        for name in modern.null_members(result):
+            if not self._tolerate(PeerFault.INVALID_INPUT_REQUIRED, f"{call.subject}: {name} is null", call):
+                raise RemoteProtocolError(
+                    PeerFault.INVALID_INPUT_REQUIRED, f"input is required, but {name} is null"
+                )
         if self._no_room(len(asked)):
             raise RemoteProtocolError(PeerFault.INVALID_INPUT_REQUIRED, "too many questions are open")
         return self._read_questions(asked), state
@@ -300,37 +308,41 @@ class Asking(ClientConnection):
     # rounds --------------------------------------------------------------------------------------
 
     def _begin(self, round_: Round, *, ends_at: float | None = None) -> None:
+        """Ask for what is missing, or let the call go again after a while. Either must end some day."""
         self._rounds[round_] = None
         now, call = self._now, round_.call
-        if ends_at is not None:
-            round_.ends_at = ends_at
-        elif self.timeouts.round is not None:
+        round_.ends_at = ends_at
+        if ends_at is None and self.timeouts.round is not None:
             round_.ends_at = now + self.timeouts.round
         if call is not None and round_.request is None:
             call.round = round_
-            if call.rounds_end_at is None and self.timeouts.rounds is not None:
-                call.rounds_end_at = now + self.timeouts.rounds
-            end = call.rounds_end_at
+            if round_.all_end_at is None and self.timeouts.rounds is not None:
+                round_.all_end_at = now + self.timeouts.rounds
+            end = round_.all_end_at
             if end is not None and (round_.ends_at is None or end < round_.ends_at):
                 round_.ends_at, round_.ends_by = end, "rounds_timeout"
         self._arm(round_)
-        if not round_.questions and call is not None and call.auto_rounds:
-            round_.machine.fire(RoundInput.WAIT)
-            call.waits += 1
-            again_at = now + back_off(call.waits)
-            if round_.ends_at is None or again_at < round_.ends_at:
-                self._round_timers.set(round_, again_at, _RETRY)
+        if round_.questions or not _waits_for_all(round_):
+            self._ask(round_)
             return
-        if call is not None:
-            call.waits = 0
-        for question in round_.questions.values():
+        round_.machine.fire(RoundInput.WAIT)
+        round_.waits += 1
+        again_at = now + back_off(round_.waits)
+        if round_.ends_at is None or again_at < round_.ends_at:
+            self._round_timers.set(round_, again_at, _RETRY)
+
+    def _ask(self, round_: Round) -> None:
+        round_.waits = 0
+        missing = {key: q for key, q in round_.questions.items() if key not in round_.answers}
+        self._emit(InputRequired(round_.call, missing, round_))
+        if round_.revision is not Revision.V2025_11_25:
+            return
+        for question in missing.values():
             name = getattr(question.params, "elicitation_id", None)
-            if name is not None and round_.revision is Revision.V2025_11_25:
+            if name is not None:
                 self._pages[name] = None
                 if len(self._pages) > self.limits.max_remembered_ids:
                     del self._pages[next(iter(self._pages))]
-        missing = {k: q for k, q in round_.questions.items() if k not in round_.answers}
-        self._emit(InputRequired(call, missing, round_))
 
     def _arm(self, round_: Round) -> None:
         if round_.ends_at is None:

@@ -61,15 +61,10 @@ class Call:
     """How many times it was made again because the server wanted something first."""
     round: Round | None = None
     """What the server wanted last, until it has answered to that."""
-    rounds_end_at: float | None = None
-    waits: int = 0
-    """How many of its last rounds asked for nothing."""
     again: Mapping[str, Any] | None = attrs.field(default=None, repr=False)
     """What its params carry besides, after such a round."""
     asked: int = 0
     """Questions of a legacy server that are open and belong to it."""
-    answered_at: float = -inf
-    """When the last of them was settled."""
     cache_mode: CacheMode = "use"
     """Whether what is kept may answer it, and whether its answer is kept."""
     max_age: float | None = None
@@ -268,7 +263,8 @@ class CallTable:
             self._answered_at = now
         else:
             call.asked -= 1
-            call.answered_at = now
+            if call.request_id is not None:
+                self._arm(call, now)
 
     def requeue(self, call: Call) -> None:
         """Take a call back: its answer will not come, but it will be sent again."""
@@ -318,7 +314,7 @@ class CallTable:
         idle = call.idle_timeout
         if call.internal or call.method == "ping" or idle is None or idle <= 0:
             return False  # these it answers whatever it waits for
-        since = now if self._asked or call.asked else max(self._answered_at, call.answered_at)
+        since = now if self._asked or call.asked else self._answered_at
         if since + idle <= now:
             return False
         self._arm(call, since)

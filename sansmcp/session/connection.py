@@ -20,7 +20,7 @@ from ..revisions import Era
 from ..states import CallInput, CallState, ClientInput, ClientState
 from ..wire.jsoncodec import JsonCodec
 from ..wire.jsonrpc import RequestId
-from . import legacy
+from . import legacy, modern
 from .calls import Call
 from .era import (
     Outcome,
@@ -270,6 +270,8 @@ class ClientConnection(Negotiation):
 
     def _stamp(self, call: Call, params: dict[str, Any], token: RequestId | None) -> dict[str, Any]:
         if self._stamp_for is not None:
+            if call.again is not None:
+                params = modern.retry_params(params, call.again)
             return self._stamp_for.request(params, token=token, log_level=call.log_level, meta=call.meta)
         return legacy.stamp_request(params, token=token, meta=call.meta)
 

@@ -42,7 +42,6 @@ from ..wire import jsonrpc
 from ..wire.jsoncodec import JsonCodec, JsonError, JsonValue, default_codec
 from ..wire.jsonrpc import RequestId
 from .calls import BatchReply, Call, CallTable, IncomingRequest
-from .modern import retry_params
 
 _TIMEOUT_TEXT: Final = {
     "timeout": "no answer for {seconds:g} s",
@@ -236,8 +235,6 @@ class Endpoint(ABC):
         request_id = self._calls.next_id()
         token = request_id if call.wants_progress else None
         params = call.params if call.walk is None else call.walk.params(call.params)
-        if call.again is not None:
-            params = retry_params(params, call.again)
         message = jsonrpc.request(request_id, call.method, self._stamp(call, params, token))
         data = self._encode(message)
         self._calls.sent(call, request_id, token, self._now)

@@ -152,6 +152,11 @@ def read_input_required(raw: Mapping[str, Any]) -> tuple[dict[str, Any], str | N
     raise RemoteProtocolError(PeerFault.INVALID_INPUT_REQUIRED, f"input is required, but {problem}")
 
 
+def null_members(raw: Mapping[str, Any]) -> list[str]:
+    """The members of an InputRequiredResult that are null, which is not legal."""
+    return [name for name in ("inputRequests", "requestState") if name in raw and raw[name] is None]
+
+
 def read_input_request(item: object) -> tuple[str, object]:
     """Method and params of one thing that is asked for.
 

@@ -87,6 +87,10 @@ class Round:
     """Modern: what goes back to the server unchanged. None: it sent none."""
     refusal: McpError | None = None
     """Legacy: the error by which the server said that the user has to visit pages first."""
+    waits: int = 0
+    """How many rounds in a row, with this one, asked for nothing."""
+    all_end_at: float | None = None
+    """When the time for all rounds of the call is over."""
     answers: dict[str, dict[str, Any]] = attrs.field(factory=dict, init=False)
     ends_at: float | None = None
     ends_by: str = "round_timeout"

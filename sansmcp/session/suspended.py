@@ -58,7 +58,7 @@ def dump(call: Call, round_: Round, now: float) -> SuspendedCall:
         "requests": {k: {"method": q.method, "params": q.raw} for k, q in round_.questions.items()},
         "answers": dict(round_.answers),
         "rounds": call.rounds,
-        "waits": call.waits,
+        "waits": round_.waits,
         "auto": call.auto_rounds,
         "progress": call.wants_progress,
         "meta": None if call.meta is None else dict(call.meta),
@@ -68,7 +68,7 @@ def dump(call: Call, round_: Round, now: float) -> SuspendedCall:
         "totalTimeout": call.total_timeout,
         "totalLeft": left(call.total_at),
         "roundLeft": left(round_.ends_at),
-        "roundsLeft": left(call.rounds_end_at),
+        "roundsLeft": left(round_.all_end_at),
     }
 
 

@@ -197,7 +197,7 @@ FORM = {
         "required": ["name"],
     },
 }
-QUESTIONS = {
+QUESTIONS: dict[str, dict[str, Any]] = {
     "form": {"method": "elicitation/create", "params": FORM},
     "model": {"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 5}},
     "places": {"method": "roots/list"},

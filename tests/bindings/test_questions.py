@@ -245,6 +245,7 @@ def _asking_app() -> App:
         said, places = await ctx.ask(
             ctx.sample(f"greet {who.content['name']}", max_tokens=9), ctx.list_roots()
         )
+        assert isinstance(said.content, TextContent)
         return f"{said.content.text} from {places.roots[0].uri}"
 
     return app
@@ -256,8 +257,8 @@ def _asking_app() -> App:
 def test_the_same_handler_and_the_same_callbacks_serve_both_eras(mode: Any, over: str) -> None:
     def on_sample(params: CreateMessageRequestParams) -> Any:
         (message,) = params.messages
-        text = message.content.text.upper()  # type: ignore[union-attr]
-        return {**SAMPLED, "content": {"type": "text", "text": text}}
+        assert isinstance(message.content, TextContent)
+        return {**SAMPLED, "content": {"type": "text", "text": message.content.text.upper()}}
 
     callbacks: dict[str, Any] = {"on_sample": on_sample, "on_roots": lambda _: LISTED}
 
@@ -373,7 +374,8 @@ def test_a_callback_is_cancelled_with_its_call() -> None:
             call = asyncio.create_task(client.call_tool("form model"))
             await soon(lambda: waits.began == 2, "the callbacks")
             call.cancel()
-            await raised(call, asyncio.CancelledError)
+            with pytest.raises(asyncio.CancelledError):
+                await call
             await soon(lambda: waits.stopped == 2, "their ends")
 
     run(main)
@@ -413,7 +415,7 @@ def test_a_callback_that_gives_up_refuses() -> None:
 def test_a_call_that_asks_goes_on_with_another_client() -> None:
     async def main() -> None:
         async with connect("modern", capabilities=ABLE) as here:
-            call = asyncio.create_task(here.call_tool("form model"))
+            call, kept = asyncio.create_task(here.call_tool("form model")), ""
             async for event in here.events():
                 if isinstance(event, InputRequired):
                     assert event.call is not None

@@ -28,6 +28,7 @@ from sansmcp import (
     ServerEngine,
     ToolError,
 )
+from sansmcp.session.rounds import Answer
 from sansmcp.types import (
     CallToolResult,
     ListPromptsResult,

@@ -212,7 +212,7 @@ async def test_logs(tmp_path: Path) -> None:
 async def test_server_asks_and_client_answers(tmp_path: Path) -> None:
     """What was declared is asked for and answered; the answer reaches the tool that asked."""
     talk, asked = Talk(), []
-    answers = {
+    answers: dict[str, dict[str, Any]] = {
         "roots/list": {"roots": [{"uri": "file:///demo", "name": "demo ü"}]},
         "sampling/createMessage": {
             "role": "assistant",
