@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ._connect import ConnectOptions, EngineOptions, HttpClientOptions, StdioOptions, connect
     from ._http import HttpOptions, HttpServing, serve_http
     from ._listen import Changes, ListenOptions
+    from ._many import Connections, connect_many
     from ._memory import connect_memory
     from ._questions import QuestionOptions
     from ._stdio import serve_stdio
@@ -24,6 +25,7 @@ __all__ = [
     "Changes",
     "Client",
     "ConnectOptions",
+    "Connections",
     "EngineOptions",
     "Events",
     "HttpClientOptions",
@@ -37,6 +39,7 @@ __all__ = [
     "StdioOptions",
     "Verbs",
     "connect",
+    "connect_many",
     "connect_memory",
     "serve_http",
     "serve_stdio",
@@ -47,6 +50,7 @@ _HOMES: Final = {
     "_connect": ("ConnectOptions", "EngineOptions", "HttpClientOptions", "StdioOptions", "connect"),
     "_http": ("HttpOptions", "HttpServing", "serve_http"),
     "_listen": ("Changes", "ListenOptions"),
+    "_many": ("Connections", "connect_many"),
     "_memory": ("connect_memory",),
     "_questions": ("QuestionOptions",),
     "_stdio": ("serve_stdio",),
