@@ -93,7 +93,7 @@ class Program(click.Group):
         print(f"sansmcp: {one_line(failure.message, 1200)}", file=sys.stderr)
         for step, outcome in failure.trail:
             if len(failure.trail) > 1 or outcome.partition(" (")[0] not in failure.message:
-                print(f"  {one_line(f'{step}: {outcome}', 400)}", file=sys.stderr)
+                print(f"  {one_line(f'{step}: {outcome}', 160)}", file=sys.stderr)
         if failure.heading:
             print(f"  {failure.heading}", file=sys.stderr)
         for line in failure.notes:

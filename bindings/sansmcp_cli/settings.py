@@ -46,7 +46,7 @@ class Settings:
         """Raise CommandError for an option that means nothing for this kind of target."""
         started = {"env": self.env, "inherit-env": self.inherit_env, "cwd": self.cwd, "stderr": self.stderr}
         tls = {"cacert": self.cacert, "insecure": self.insecure}
-        remote = {"header": self.headers, **tls, "proxy": self.proxy}
+        remote = {"header or --bearer-env": self.headers, **tls, "proxy": self.proxy}
         if isinstance(target, CommandTarget):
             _refuse(remote, f"is for a server that is reached over HTTP; {target.name} is started here")
             return

@@ -62,7 +62,7 @@ USAGE: dict[str, tuple[list[str], str]] = {
     ),
     "a header for a command": (
         ["tools", "--header", "A: sesame", *SERVER],
-        f"--header is for a server that is reached over HTTP; {PYTHON} is started here",
+        f"--header or --bearer-env is for a server that is reached over HTTP; {PYTHON} is started here",
     ),
     "a proxy for a command": (
         ["tools", "--proxy", "http://me:sesame@x", *SERVER],
