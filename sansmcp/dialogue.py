@@ -175,12 +175,13 @@ class Dialogue:
     @property
     def answers(self) -> Mapping[str, Any]:
         """Every answer that is known, by its key. One that is no answer to anything is left out."""
-        for key, raw in [*self._given.items(), *self._kept.items()]:
-            if key not in self._answers:
-                members = raw if isinstance(raw, dict) else {}
-                kind = next((kind for member, kind in _SHAPES if member in members), None)
-                self._accept(key, raw, kind)
-        self._given = {}
+        for source in (dict(self._kept), self._given):
+            for key, raw in list(source.items()):
+                if key not in self._answers:
+                    source.pop(key)
+                    members = raw if isinstance(raw, dict) else {}
+                    kind = next((kind for member, kind in _SHAPES if member in members), None)
+                    self._accept(key, raw, kind)
         return dict(self._answers)
 
     def keep(self, key: str, value: Any, raw: JsonValue) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from types import NoneType, UnionType
 from typing import (
@@ -31,6 +31,7 @@ from typing import (
 import attrs
 
 from .errors import LocalProtocolError
+from .questions import NeedsInput
 from .types.base import WireObject
 
 CONTEXT_PARAMETER: Final = "ctx"
@@ -84,9 +85,15 @@ def input_schema_of(function: Callable[..., Any]) -> dict[str, Any]:
 def output_schema_of(function: Callable[..., Any]) -> dict[str, Any] | None:
     """A JSON Schema of what the function returns, if it says that this is a class with fields.
 
-    None for anything else: text, content and results say for themselves what they are.
+    None for anything else: text, content and results say for themselves what they are. A handler that
+    asks the client says it beside that, as the last parameter of `Generator` or next to `NeedsInput`.
     """
     hint = hints_of(function).get("return")
+    if get_origin(hint) is Generator and len(get_args(hint)) == 3:
+        hint = get_args(hint)[2]
+    if get_origin(hint) in (Union, UnionType):
+        rest = [part for part in get_args(hint) if part is not NeedsInput]
+        hint = rest[0] if len(rest) == 1 else None
     return schema_of(hint) if is_record(hint) else None
 
 
@@ -113,7 +120,7 @@ def hints_of(thing: Callable[..., Any]) -> dict[str, Any]:
 
 def is_record(hint: Any) -> bool:
     """Whether values of this annotation are JSON objects with known members, of the user's own kind."""
-    if not isinstance(hint, type) or issubclass(hint, WireObject):
+    if not isinstance(hint, type) or issubclass(hint, (WireObject, NeedsInput)):
         return False
     return is_typeddict(hint) or attrs.has(hint) or dataclasses.is_dataclass(hint)
 

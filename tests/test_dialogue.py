@@ -157,6 +157,18 @@ def test_earlier_answers_stand() -> None:
     assert talk.ignored == [Harmless.UNASKED_ANSWER]
 
 
+@pytest.mark.req("E12", "E14")
+def test_earlier_answers_stand_in_every_form() -> None:
+    talk = Talk(asking_app(state_keys=[KEY]), MODERN)
+    first = talk.tool("returns")
+    second = talk.tool("returns", inputResponses={"who": ACCEPTED}, **_state(first))
+    other = {"action": "accept", "content": {"name": "Eve"}}
+    given = {"who": other, "what": SAMPLED, "where": ROOTS}
+    last = talk.tool("returns", inputResponses=given, **_state(second))
+    assert last["content"][0]["text"] == SUMMARY
+    assert talk.ignored == [Harmless.UNASKED_ANSWER]
+
+
 @pytest.mark.req("E12")
 @pytest.mark.case("M-02")
 def test_a_state_alone_lets_the_client_come_again() -> None:

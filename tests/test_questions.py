@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
+import attrs
 import pytest
 
 from sansmcp import (
@@ -161,6 +162,36 @@ def test_nothing_asked_is_answered_at_once(version: str) -> None:
     talk = Talk(app, version)
     assert text_of(talk.converse("tools/call", {"name": "none"})[0]) == "()"
     assert text_of(talk.converse("tools/call", {"name": "one"})[0]) == "1"
+
+
+@attrs.define
+class Booking:
+    name: str
+
+
+@pytest.mark.req("E15")
+@pytest.mark.parametrize("version", WITH_FORMS)
+def test_a_handler_that_asks_may_return_a_class(version: str) -> None:
+    """The schema of its result is that of the class, however it asks."""
+    app = App("classes", state_keys=[KEY])
+
+    @app.tool()
+    def yields(ctx: Context) -> Generator[Any, Any, Booking]:
+        answer = yield ctx.elicit("x", FORM)
+        return Booking(answer.content["name"])
+
+    @app.tool()
+    def returns(ctx: Context) -> Booking | NeedsInput:
+        if "k" not in ctx.answers:
+            return NeedsInput({"k": Elicit("x", FORM)})
+        return Booking(ctx.answers["k"].content["name"])
+
+    talk = Talk(app, version)
+    listed = talk.once("tools/list")["result"]["tools"]
+    for tool in listed:
+        assert tool["outputSchema"]["properties"] == {"name": {"type": "string"}}
+        reply, _ = talk.converse("tools/call", {"name": tool["name"]})
+        assert reply["result"]["structuredContent"] == {"name": "Bo"}
 
 
 # what a question says -----------------------------------------------------------------------------
