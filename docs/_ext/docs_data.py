@@ -100,6 +100,10 @@ STATE_NOTES: Final[Mapping[str, Mapping[str, str]]] = {
         "TIMED_OUT": "`RequestFailed` told a `CallTimeout`.",
     },
     "round": {"REFUSED": "`refuse_input` was called."},
+    "subscription": {
+        "OPEN": "`SubscriptionOpened` told what is granted. Changes are told.",
+        "CLOSED": "`SubscriptionClosed` told why; for one that was never open, `RequestFailed`.",
+    },
     "received request": {
         "OPEN": "`RequestReceived` told of it; an answer is owed.",
         "ANSWERED": "A result or an error was sent.",

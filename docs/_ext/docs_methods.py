@@ -11,6 +11,7 @@ from docs_text import table
 import sansmcp
 from sansmcp import events
 from sansmcp.revisions import ALL_REVISIONS, LATEST_LEGACY, Era, Revision
+from sansmcp.session.subscriptions import ACKNOWLEDGED, META_SUBSCRIPTION_ID
 from sansmcp.types import ElicitationCapability, RootsCapability
 from sansmcp.types.methods import METHODS, Direction, Kind, MethodSpec
 
@@ -84,7 +85,8 @@ def client_verbs() -> dict[str, list[str]]:
             if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD and p.name != "self"
         ]
         engine = sansmcp.ClientEngine(sansmcp.Implementation("docs", "0"), now=0.0)
-        call = getattr(engine, name)(*(_SAMPLES[p] for p in needed), now=0.0)
+        options = {"tools": True} if name == "listen" else {}
+        call = getattr(engine, name)(*(_SAMPLES[p] for p in needed), now=0.0, **options)
         verbs.setdefault(call.method, []).append(name)
     return verbs
 
@@ -136,13 +138,15 @@ def server_side() -> dict[str, str]:
             if not spec.goes(Direction.CLIENT_TO_SERVER, revision):
                 continue
             engine = _session(revision)
-            params = {**_params(revision), "level": "info"}
+            params = {**_params(revision), "level": "info", "uri": "x:y", "notifications": {}}
             engine.receive_message({"jsonrpc": "2.0", "id": 1, "method": name, "params": params}, now=0.0)
             got = list(engine.events())
             if any(isinstance(event, events.RequestReceived) for event in got):
                 verdicts.add("`App`" if name in slots else "raw")
             elif any(isinstance(e, events.SendResponse) and "result" in e.message for e in got):
                 verdicts.add("engine")
+            elif any(isinstance(event, events.SendNotification) for event in got):
+                verdicts.add("engine")  # it is answered at its end
             else:
                 verdicts.add("not yet")
         done[name] = ", ".join(sorted(verdicts))
@@ -201,9 +205,21 @@ def _at_client(name: str, revision: Revision) -> str:
             question = {"jsonrpc": "2.0", "id": number, "method": method, "params": asked}
             engine.receive_message(question, now=0.0)
     call = engine.call_tool("x", now=0.0, progress=True)
-    list(engine.events())
     params = _NOTED.get(name, {"progressToken": call.progress_token, "progress": 1, "requestId": 9})
+    if revision.era is Era.MODERN:
+        params = {**params, **_listening(engine, open=name != ACKNOWLEDGED)}
+    list(engine.events())
     return _told(engine, {"jsonrpc": "2.0", "method": name, "params": params})
+
+
+def _listening(engine: sansmcp.ClientEngine, *, open: bool) -> dict[str, Any]:
+    """Params of what a server tells on a subscription to everything."""
+    call = engine.listen(tools=True, prompts=True, resource_list=True, resources=["x:y"], now=0.0)
+    granted = call.params["notifications"]
+    params = {"_meta": {META_SUBSCRIPTION_ID: call.request_id}, "notifications": granted}
+    if open:
+        engine.receive_message({"jsonrpc": "2.0", "method": ACKNOWLEDGED, "params": params}, now=0.0)
+    return params
 
 
 def _at_server(name: str, revision: Revision) -> str:
