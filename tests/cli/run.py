@@ -77,9 +77,9 @@ def run(
 
 
 @contextmanager
-def serve_http(*args: str, cwd: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """``sansmcp serve --http 0 ARGS…`` as a process of its own, and the URL that it says."""
-    command = [PYTHON, "-W", "error", "-m", "sansmcp_cli", "serve", "--http", "0", *args]
+def serve_http(*args: str, cwd: Path, place: str = "0") -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """``sansmcp serve --http PLACE ARGS…`` as a process of its own, and the URL that it says."""
+    command = [PYTHON, "-W", "error", "-m", "sansmcp_cli", "serve", "--http", place, *args]
     with subprocess.Popen(
         command,
         cwd=cwd,

@@ -248,6 +248,28 @@ def test_who_is_let_in(tmp_path: Path) -> None:
         assert invoke("tools", url, *foreign).code == 0
 
 
+def test_an_address_of_ipv6(tmp_path: Path) -> None:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("no IPv6 here")
+    with serve_http(cwd=tmp_path, place="[::1]:0") as (url, _):
+        assert url.startswith("http://[::1]:")
+        assert invoke("call", url, "echo", "text=hi").out == "hi\n"
+
+
+def test_whoever_listens_everywhere_has_to_say_by_which_name(tmp_path: Path) -> None:
+    with serve_http(cwd=tmp_path, place="0.0.0.0:0") as (url, process):
+        told = "other machines are refused until --allow-host says by which name they may call this one"
+        assert process.stderr is not None
+        assert process.stderr.readline() == f"sansmcp: {told}\n"
+        assert invoke("tools", url.replace("0.0.0.0", "localhost")).code == 0
+        assert invoke("tools", url.replace("0.0.0.0", "127.0.0.2")).code == 3
+    options = ["--allow-host", "127.0.0.2"]
+    with serve_http(*options, cwd=tmp_path, place="0.0.0.0:0") as (url, _):
+        assert invoke("tools", url.replace("0.0.0.0", "127.0.0.2")).code == 0
+
+
 def test_a_port_that_is_in_use(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -289,12 +311,17 @@ def test_tls(certificate: tuple[str, str], tmp_path: Path) -> None:
 
 
 def test_files_that_are_no_certificates(certificate: tuple[str, str], tmp_path: Path) -> None:
-    cert, _ = certificate
+    cert, key = certificate
     text = tmp_path / "text"
     text.write_text("hello", encoding="utf-8")
     for files in ([str(text)], [cert, "--keyfile", str(text)], [cert]):
         ran = run(["serve", "--http", "0", "--certfile", *files], cwd=tmp_path)
         assert (ran.code, len(ran.err.splitlines())) == (2, 1)
         assert ": no certificate with its key in PEM form: " in ran.err
+    locked = tmp_path / "locked.pem"
+    lock = ["openssl", "rsa", "-aes128", "-passout", "pass:sesame", "-in", key, "-out", str(locked)]
+    subprocess.run(lock, check=True, capture_output=True)
+    ran = run(["serve", "--http", "0", "--certfile", cert, "--keyfile", str(locked)], cwd=tmp_path)
+    assert (ran.code, ran.err) == (2, f"sansmcp: {locked}: the key is encrypted; give one that is not\n")
     ran = invoke("tools", "https://127.0.0.1:1", "--cacert", str(text))
     assert (ran.code, ran.err) == (2, f"sansmcp: --cacert {text}: no certificates in PEM form\n")
