@@ -539,6 +539,18 @@ def test_an_answer_that_is_no_json_is_refused_before_anything_changes() -> None:
     assert provide(driver, call, {"k": SAMPLED})
 
 
+@pytest.mark.req("G2")
+@pytest.mark.parametrize("version", URLS)
+def test_what_a_model_says_may_be_of_an_unknown_kind(version: str) -> None:
+    driver = able(version)
+    call_tool(driver)
+    round_ = asked(driver, version, SAMPLE)
+    assert round_ is not None
+    answer = {**SAMPLED, "content": {"type": "hologram", "x": 1}, "future": True}
+    assert provide(driver, round_, {"k": answer})
+    assert answer_on_wire(driver, version) == answer
+
+
 @pytest.mark.req("F4")
 @pytest.mark.parametrize("version", FORMS)
 @pytest.mark.parametrize(
@@ -1091,6 +1103,13 @@ def test_a_suspended_call_keeps_its_deadlines_and_its_count() -> None:
     provide(there, again, {"k": ACCEPTED})
     there.reply(required({"k": FORM}))
     assert isinstance(there.one(RequestFailed).error, RoundsExceeded)
+    late = able(timeouts=Timeouts(round=None))
+    late.engine.resume({**snapshot(), "roundLeft": 5.0}, now=0.0)
+    late.drain()
+    late.advance(6)
+    error = late.one(RequestFailed).error
+    assert isinstance(error, CallTimeout)
+    assert error.reason == "round_timeout"
     late = able()
     late.engine.resume({**snapshot(), "totalTimeout": 300.0, "totalLeft": 99.0}, now=0.0)
     late.drain()

@@ -7,6 +7,7 @@ import inspect
 import sys
 import warnings
 from collections.abc import Awaitable, Callable, Mapping
+from copy import copy
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar, cast
 
 from sansmcp.client import ClientEngine
@@ -81,17 +82,14 @@ class Callbacks:
         """The capabilities with what the callbacks can answer; what is `given` there already stays."""
         if not self._by_method:
             return given
-        own = ClientCapabilities() if given is None else given
-        roots, sampling, elicitation = own.roots, own.sampling, own.elicitation
+        own = ClientCapabilities() if given is None else copy(given)
         if Method.ELICIT in self._by_method:
-            elicitation = elicitation or ElicitationCapability(form={}, url={})
+            own.elicitation = own.elicitation or ElicitationCapability(form={}, url={})
         if Method.CREATE_MESSAGE in self._by_method:
-            sampling = sampling or SamplingCapability()
+            own.sampling = own.sampling or SamplingCapability()
         if Method.LIST_ROOTS in self._by_method:
-            roots = roots or RootsCapability()
-        return ClientCapabilities(
-            own.experimental, roots, sampling, elicitation, own.tasks, own.extensions, extra=own.extra
-        )
+            own.roots = own.roots or RootsCapability()
+        return own
 
     def take(self, event: InputRequired | InputWithdrawn, engine: ClientEngine, pump: Pump) -> bool:
         """Answer a round, or stop. False: that is left to whoever reads the events."""

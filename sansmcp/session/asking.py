@@ -93,8 +93,7 @@ class Asking(ClientConnection):
         for key, answer in answers.items():
             question = round_.questions.get(key)
             if question is None:
-                asked = ", ".join(map(repr, round_.questions)) or "nothing"
-                raise LocalProtocolError(f"{round_.subject}: {key!r} was not asked for, but {asked}")
+                raise LocalProtocolError(f"{round_.subject}: {key!r} was not asked for, but {round_.names()}")
             if key in round_.answers:
                 raise LocalProtocolError(f"{round_.subject}: {key!r} was answered already")
             checked[key] = check_answer(key, question, answer, round_.revision, fill=apply_defaults)
@@ -125,7 +124,7 @@ class Asking(ClientConnection):
         self._settle(round_, RoundInput.REFUSE)
         failure = InputRefused(f"{call.subject}: what the server asked was not answered: {error.message}")
         failure.__cause__ = error
-        self._fail(call, failure)
+        self._end(call, CallInput.CANCEL, failure)
         return True
 
     def suspend(self, call: Call, *, now: float) -> SuspendedCall:
@@ -445,14 +444,16 @@ class Asking(ClientConnection):
         super().handle_timeout(now)
 
     def _round_timed_out(self, round_: Round, reason: str) -> None:
-        seconds = self.timeouts.round if reason == "round_timeout" else self.timeouts.rounds
-        text = f"not settled after {seconds:g} s"
+        all_rounds = reason == "rounds_timeout"
+        seconds = self.timeouts.rounds if all_rounds else self.timeouts.round
+        after = "" if seconds is None else f" after {seconds:g} s"
         if round_.request is not None:
-            error = McpError(ErrorCode.INTERNAL_ERROR, f"no answer within {seconds:g} s")
+            error = McpError(ErrorCode.INTERNAL_ERROR, f"not answered{after}")
             self._send_answer(round_.request, self._error_message(round_.request.id, error))
-            self._withdraw(round_, text)
+            self._withdraw(round_, f"not answered{after}")
         elif round_.call is not None:
-            told = f"{round_.subject}: {text}"
+            what = "what its server wanted first was not settled"
+            told = f"{round_.subject}: {what}{after}{', all rounds together' if all_rounds else ''}"
             self._on_call_timeout(round_.call, CallTimeout(told, reason=reason))
 
 

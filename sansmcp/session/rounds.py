@@ -41,6 +41,7 @@ QuestionParams: TypeAlias = (
 Answer: TypeAlias = "ElicitResult | CreateMessageResult | ListRootsResult | Mapping[str, Any]"
 """The result class of the question's method, or the same as JSON."""
 
+_SHOWN: Final = 64
 _BACK_OFF: Final = (0.05, 0.1, 0.2, 0.25)
 
 
@@ -116,8 +117,13 @@ class Round:
         return f"{self.call.subject}, round {self.number}"
 
     def __repr__(self) -> str:
-        asked = ", ".join(self.questions) or "nothing"
+        asked = f"{len(self.answers)} of {len(self.questions)} answered"
         return f"<Round {self.number} of {self.call!r}: {asked}, {self.machine.state.name.lower()}>"
+
+    def names(self) -> str:
+        """The keys that answers are missing for, for people."""
+        missing = [repr(key)[:_SHOWN] for key in self.questions if key not in self.answers]
+        return ", ".join(missing) or "nothing"
 
 
 # questions ---------------------------------------------------------------------------------------
@@ -184,6 +190,9 @@ def check_answer(
         structure(raw, spec.result, revision, tolerances=problems)
     except StructureError as error:
         problems = [str(error)]
+    else:
+        if question.method == Method.CREATE_MESSAGE:
+            problems = []  # what a model says may be of a kind that is not known here
     if not problems:
         match question.method:
             case Method.ELICIT:
