@@ -355,8 +355,9 @@ def test_without_a_stream_of_its_own_a_legacy_server_cannot_be_listened_to(way: 
 def test_a_legacy_subscription_ends_with_the_servers_own_stream() -> None:
     pair = Both(LEGACY)
     call = pair.listen(resources=["a:/"])
-    session = pair.server.sessions[0]
-    pair.link.client._standing_failed(pair.link.client._standing, HttpFailure("gone", status=403))
+    session, standing = pair.server.sessions[0], pair.client._standing
+    assert standing is not None
+    pair.client._standing_failed(standing, HttpFailure("gone", status=403))
     pair.pump()
     event = pair.link.one(SubscriptionClosed)
     assert (event.call, event.reason) == (call, CloseReason.LOST)

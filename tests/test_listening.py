@@ -165,7 +165,8 @@ def test_ids_are_compared_with_their_type_and_unknown_ones_are_told() -> None:
     first, second = opened(driver), opened(driver)
     driver.receive(note(TOOLS, second.request_id))
     assert [e.call for e in driver.of(ListChanged)] == [second]
-    for id in (str(first.request_id), float(first.request_id), True, 99, "x", {}, []):
+    strange: list[Any] = [str(first.request_id), float(first.request_id), True, 99, "x", {}, []]
+    for id in strange:
         driver.receive(note(TOOLS, id))
     assert len(driver.of(ListChanged)) == 1
     malformed, unknown = PeerFault.MALFORMED_NOTIFICATION, PeerFault.UNKNOWN_SUBSCRIPTION
@@ -204,7 +205,7 @@ def test_what_comes_before_the_acknowledgment_is_a_violation(strict: bool) -> No
         assert driver.last["method"] == "notifications/cancelled"
     else:
         driver.receive(ack(call.request_id))
-        assert driver.one(SubscriptionOpened)
+        assert driver.one(SubscriptionOpened).call is call
 
 
 @pytest.mark.req("O2")
@@ -252,7 +253,7 @@ def test_a_second_acknowledgment_changes_nothing() -> None:
     call = opened(driver)
     driver.receive(ack(call.request_id, promptsListChanged=True))
     assert reasons(driver) == [PeerFault.ALREADY_ACKNOWLEDGED]
-    assert driver.one(SubscriptionOpened)
+    assert driver.one(SubscriptionOpened).call is call
 
 
 @pytest.mark.req("O1")
@@ -280,7 +281,8 @@ def test_a_change_without_an_id_is_told_for_nobody(strict: bool) -> None:
 @pytest.mark.parametrize("make", [modern, legacy])
 def test_what_cannot_be_listened_to_is_refused_here(make: Any) -> None:
     driver = make(limits=Limits(max_subscriptions=1, max_subscribed_uris=1))
-    for wanted in ({"tools": False}, {"resources": []}, {"resources": ["a:/", "b:/"]}):
+    refused: list[dict[str, Any]] = [{"tools": False}, {"resources": []}, {"resources": ["a:/", "b:/"]}]
+    for wanted in refused:
         with pytest.raises(LocalProtocolError):
             listen(driver, **wanted)
     assert not driver.sent
@@ -452,7 +454,7 @@ def test_it_waits_for_the_connection() -> None:
     driver.advance(4.0)
     assert not call.done
     driver.receive(ack(call.request_id))
-    assert driver.one(ChangesMissed)
+    assert driver.one(ChangesMissed).call is call
 
 
 @pytest.mark.req("O6")
@@ -493,7 +495,7 @@ def test_it_can_be_ended_meanwhile(how: str, when: str) -> None:
 def test_a_policy_has_an_end() -> None:
     for options in ({"attempts": 0}, {"delay": -1.0}, {"max_delay": -1.0}):
         with pytest.raises(LocalProtocolError):
-            Relisten(**options)  # type: ignore[arg-type]
+            Relisten(**options)
     assert Relisten(delay=1.0).wait(10_000) == 60.0
 
 
@@ -667,8 +669,7 @@ def test_a_buffer_holds_each_piece_of_news_once_and_no_more_than_it_may() -> Non
     while (event := buffer.take()) is not None:  # type: ignore[assignment]
         seen.append(event)
     assert [type(e) for e in seen] == [ListChanged, ResourceUpdated, ListChanged]
-    for uri in range(64):
-        assert (full := ChangeBuffer()).put(ResourceUpdated(str(uri)))
-    assert len(full) == 1
+    buffer = ChangeBuffer()
+    assert [buffer.put(ResourceUpdated(str(number))) for number in range(65)] == [True] * 64 + [False]
     with pytest.raises(LocalProtocolError):
         ChangeBuffer(0)

@@ -268,9 +268,9 @@ def test_the_end_of_input_waits_for_answers_but_not_for_subscriptions() -> None:
     driver.engine.receive_eof(now=0.0)
     driver.drain()
     assert result_of(driver, 1)
-    assert driver.engine.state is ServerState.DRAINING
+    states = [driver.engine.state]
     driver.engine.respond(driver.one(RequestReceived).request, {"tools": []}, now=0.0)
-    assert driver.engine.state is ServerState.CLOSED
+    assert [*states, driver.engine.state] == [ServerState.DRAINING, ServerState.CLOSED]
 
 
 @pytest.mark.req("O10")

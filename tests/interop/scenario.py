@@ -425,16 +425,15 @@ def use_the_modern_era(pair: Pair) -> None:
         {VERSION_KEY: 7, **able},
         {VERSION_KEY: "1999-01-01", **able},
     ]
-    for _ in range(3):
-        every: Json = {"tools": True, "prompts": True, "resource_list": True, "resources": ["test://text"]}
-        listening = client.listen(now=pair.now, **every)
-        pair.pump()
+    every: Json = {"tools": True, "prompts": True, "resource_list": True, "resources": ["test://text"]}
+    listening = [client.listen(now=pair.now, **every) for _ in range(3)]
+    pair.pump()
     for kind in ListKind:
         assert pair.do(server.notify_changed, kind)
     assert pair.do(server.notify_updated, "test://text")
     pair.do(server.end_subscription, server.subscriptions[1], graceful=False, reason="too slow")
     pair.do(server.end_subscription, server.subscriptions[0])
-    pair.do(client.cancel, listening)
+    pair.do(client.cancel, listening[-1])
     for number, meta in enumerate(metas):
         asked = {"jsonrpc": "2.0", "id": f"m-{number}", "method": "tools/list", "params": {"_meta": meta}}
         pair.inject(asked, LATEST)
