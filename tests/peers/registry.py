@@ -4,6 +4,7 @@ peer = PEERS["mcp-2.3.0"]
 if reason := available(peer.name):
     pytest.skip(reason)
 launch = peer.launch(tmp_path)          # argv, cwd and the complete environment of a stdio server
+launch = HTTP_PEERS["mcp-2.3.0 json"].launch(port, tmp_path)    # of one over HTTP
 """
 
 import os
@@ -11,7 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 HERE = Path(__file__).resolve().parent
 HOME = HERE.parents[1] / ".peers"
@@ -114,6 +115,36 @@ class Peer:
 
 
 @dataclass(frozen=True)
+class HttpPeer:
+    """One of `PEERS`, over HTTP on 127.0.0.1. Nothing but being ended by a signal ends it."""
+
+    name: str
+    peer: str
+    """Its name in `PEERS`, which tells what it has; over HTTP it may have more tools."""
+    argv: tuple[str, ...]
+    path: str
+    """Where its endpoint is, or, in HTTP+SSE, its stream."""
+    era: Literal["legacy", "modern"]
+    """The era that our client finds there without being told one."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    old_sse: bool = False
+    """Whether it speaks HTTP+SSE."""
+    sessions: bool = False
+    """Whether a legacy session has an id there."""
+    progress: bool = True
+    """Whether it tells of the progress of a call."""
+
+    @property
+    def needs(self) -> tuple[Install, ...]:
+        return PEERS[self.peer].needs
+
+    def launch(self, port: int, scratch: Path) -> Launch:
+        place = {"port": str(port)}
+        env = {name: value.format(**place) for name, value in self.env.items()}
+        return Launch([part.format(**place) for part in self.argv], scratch, environment(env))
+
+
+@dataclass(frozen=True)
 class PeerClient:
     """A script that uses a stdio server through somebody else's SDK and prints one JSON object: what it got.
 
@@ -164,7 +195,7 @@ def _python_sdk(
     )
 
 
-_PEERS = (
+_STDIO_PEERS = (
     _reference("everything", tools=("echo", "get-sum", "trigger-long-running-operation")),
     _reference("filesystem", "{scratch}", tools=("list_directory", "read_text_file", "write_file")),
     _reference(
@@ -185,6 +216,54 @@ _PEERS = (
     ),
 )
 
+PEERS: dict[str, Peer] = {peer.name: peer for peer in _STDIO_PEERS}
+
+
+def _http(peer: str, mode: str = "", **known: Any) -> HttpPeer:
+    """An SDK server over Streamable HTTP, or over HTTP+SSE with `mode` "sse"."""
+    transport = {"fastmcp-4.2.3": "http"}.get(peer, "streamable-http")
+    old = mode == "sse"
+    words = ("sse", "{port}") if old else (transport, "{port}", *mode.split())
+    known.setdefault("era", "legacy" if old else PEERS[peer].era)
+    name = f"{peer} {mode}".strip()
+    return HttpPeer(name, peer, (*PEERS[peer].argv, *words), "/sse" if old else "/mcp", old_sse=old, **known)
+
+
+def _everything(transport: str, path: str, **known: Any) -> HttpPeer:
+    argv = (*PEERS["everything"].argv, transport)
+    name = f"everything {transport}"
+    return HttpPeer(name, "everything", argv, path, "legacy", {"PORT": "{port}"}, **known)
+
+
+def _npm_http(mode: str, **known: Any) -> HttpPeer:
+    peer = PEERS["npm-server-2.4.0"]
+    argv = (*peer.argv, "http", "{port}", mode)
+    return HttpPeer(f"{peer.name} {mode}", peer.name, argv, "/mcp", "modern", peer.env, **known)
+
+
+_HTTP_PEERS = (
+    _everything("streamableHttp", "/mcp", sessions=True),
+    _everything("sse", "/sse", old_sse=True),
+    _http("mcp-1.8.1", sessions=True),
+    _http("mcp-1.8.1", "sse"),
+    _http("mcp-1.30.0", sessions=True),
+    _http("mcp-1.30.0", "resume", sessions=True),
+    _http("mcp-1.30.0", "json", sessions=True, progress=False),
+    _http("mcp-1.30.0", "stateless"),
+    _http("mcp-1.30.0", "json stateless", progress=False),
+    _http("mcp-1.30.0", "sse"),
+    _http("mcp-2.3.0", sessions=True),
+    _http("mcp-2.3.0", "json", sessions=True, progress=False),
+    _http("mcp-2.3.0", "stateless"),
+    _http("mcp-2.3.0", "sse"),
+    _http("fastmcp-4.2.3", sessions=True),
+    _http("fastmcp-4.2.3", "json stateless", progress=False),
+    _http("fastmcp-4.2.3", "sse"),
+    _npm_http("auto"),
+    _npm_http("sse"),
+    _npm_http("json", progress=False),
+)
+
 _V1 = (str(_VENV["mcp-1.30.0"].python), str(HERE / "clients" / "mcp_v1.py"))
 _V2 = (str(_VENV["mcp-2.3.0"].python), str(HERE / "clients" / "mcp_v2.py"))
 
@@ -195,7 +274,7 @@ _CLIENTS = (
     PeerClient("mcp-2.3.0-modern", (_VENV["mcp-2.3.0"],), (*_V2, "2026-07-28")),
 )
 
-PEERS: dict[str, Peer] = {peer.name: peer for peer in _PEERS}
+HTTP_PEERS: dict[str, HttpPeer] = {peer.name: peer for peer in _HTTP_PEERS}
 CLIENTS: dict[str, PeerClient] = {client.name: client for client in _CLIENTS}
 
 
@@ -205,7 +284,8 @@ def available(name: str) -> str | None:
     Only a registry that could not be reached is such a reason. A peer that nobody installed is a mistake
     of whoever runs the tests, and raises.
     """
-    needs = PEERS[name].needs if name in PEERS else CLIENTS[name].needs
+    tables: tuple[Mapping[str, Peer | HttpPeer | PeerClient], ...] = (PEERS, HTTP_PEERS, CLIENTS)
+    needs = next(table[name].needs for table in tables if name in table)
     for install in needs:
         if install.done():
             continue

@@ -1,6 +1,10 @@
-"""The common peer server, on FastMCP 4."""
+"""The common peer server, on FastMCP 4.
+
+Without arguments on stdio; else `fastmcp_v4.py http|sse PORT [json] [stateless]`.
+"""
 
 import asyncio
+import sys
 
 from fastmcp import Context, FastMCP
 
@@ -47,4 +51,8 @@ def greet(name: str) -> str:
 
 
 if __name__ == "__main__":
-    server.run("stdio", show_banner=False)
+    transport, port, *more = sys.argv[1:] or ("stdio", "0")
+    options = {} if transport == "stdio" else {"host": "127.0.0.1", "port": int(port)}
+    if transport == "http":
+        options |= {"json_response": "json" in more, "stateless_http": "stateless" in more}
+    server.run(transport, show_banner=False, **options)

@@ -1,7 +1,8 @@
 // The common peer server, on the second generation of the official TypeScript SDK.
+// Without arguments on stdio; else `npm_v2.cjs http PORT [json|sse]`.
 // CommonJS, since only `require` looks into NODE_PATH for packages that live elsewhere.
 
-const { McpServer } = require('@modelcontextprotocol/server');
+const { McpServer, createMcpHandler } = require('@modelcontextprotocol/server');
 const { serveStdio } = require('@modelcontextprotocol/server/stdio');
 const { setTimeout: sleep } = require('node:timers/promises');
 const z = require('zod');
@@ -62,4 +63,11 @@ function build() {
   return server;
 }
 
-serveStdio(build);
+const [transport, port, responseMode] = process.argv.slice(2);
+if (transport === 'http') {
+  const { serve } = require('@hono/node-server');
+  const { fetch } = createMcpHandler(build, { responseMode });
+  serve({ fetch: (request) => fetch(request), hostname: '127.0.0.1', port: Number(port) });
+} else {
+  serveStdio(build);
+}
