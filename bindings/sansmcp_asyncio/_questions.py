@@ -14,11 +14,6 @@ from sansmcp.client import ClientEngine
 from sansmcp.errors import ErrorCode, LocalProtocolError, McpError
 from sansmcp.events import InputRequired, InputWithdrawn
 from sansmcp.session.rounds import Round
-from sansmcp.types.elicitation import (
-    ElicitRequestFormParams,
-    ElicitRequestURLParams,
-    ElicitResult,
-)
 from sansmcp.types.lifecycle import (
     ClientCapabilities,
     ElicitationCapability,
@@ -26,19 +21,25 @@ from sansmcp.types.lifecycle import (
     SamplingCapability,
 )
 from sansmcp.types.methods import Method
-from sansmcp.types.roots import ListRootsRequestParams, ListRootsResult
-from sansmcp.types.sampling import CreateMessageRequestParams, CreateMessageResult
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # who is asked nothing need not load what can be asked
+    from sansmcp.types.elicitation import (
+        ElicitRequestFormParams,
+        ElicitRequestURLParams,
+        ElicitResult,
+    )
+    from sansmcp.types.roots import ListRootsRequestParams, ListRootsResult
+    from sansmcp.types.sampling import CreateMessageRequestParams, CreateMessageResult
+
     from ._pump import Pump
 
 R = TypeVar("R")
 Answered: TypeAlias = R | Mapping[str, Any] | Awaitable[R | Mapping[str, Any]]
 """A result as its class or as JSON, at once or awaited."""
 
-OnElicit: TypeAlias = Callable[[ElicitRequestFormParams | ElicitRequestURLParams], Answered[ElicitResult]]
-OnSample: TypeAlias = Callable[[CreateMessageRequestParams], Answered[CreateMessageResult]]
-OnRoots: TypeAlias = Callable[[ListRootsRequestParams], Answered[ListRootsResult]]
+OnElicit: TypeAlias = "Callable[[ElicitRequestFormParams | ElicitRequestURLParams], Answered[ElicitResult]]"
+OnSample: TypeAlias = "Callable[[CreateMessageRequestParams], Answered[CreateMessageResult]]"
+OnRoots: TypeAlias = "Callable[[ListRootsRequestParams], Answered[ListRootsResult]]"
 
 
 class QuestionOptions(TypedDict, total=False):
