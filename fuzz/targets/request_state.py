@@ -130,7 +130,7 @@ def one_input(data: bytes) -> None:
             assert reply["error"]["code"] == -32602
             assert not RUNS
         else:
-            assert RUNS == [name]
+            assert [name] == RUNS
             result = reply["result"]
             assert not result.get("isError"), result
             if result["resultType"] == "input_required":
