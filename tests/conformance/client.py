@@ -13,7 +13,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from sansmcp import Implementation
+from sansmcp import Implementation, Timeouts
 from sansmcp.types import (
     BooleanSchema,
     CreateMessageRequestParams,
@@ -144,6 +144,8 @@ async def main(url: str, scenario: str) -> None:
         on_sample=person.sample,
         on_roots=person.roots,
         apply_defaults=True,
+        # All clients of a leg start at once, beside one process that serves them.
+        timeouts=Timeouts(probe=SECONDS / 2),
         # Some of the suite's servers declare nothing and want to be asked.
         check_capabilities=False,
     )

@@ -18,7 +18,6 @@ from .suite import (
     LEGS,
     OTHERS,
     REQUIRED,
-    Check,
     Group,
     Leg,
     LegError,
@@ -30,7 +29,7 @@ from .suite import (
 )
 
 WIDTH: Final = 160
-"""Of a line about a check."""
+"""Of a line about a scenario."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -89,25 +88,23 @@ def judge(outcomes: Sequence[Outcome], expected: frozenset[str], *, verbose: boo
     """Say what is not as it should be; whether nothing is."""
     good, foreseen = True, 0
     for outcome in outcomes:
-        if outcome.passed:
-            if outcome.scenario in expected:
-                print(f"  {outcome.scenario}: passes, and is expected to fail")
-                good = False
-        elif outcome.scenario in expected:
+        name = outcome.scenario
+        if outcome.passed and name in expected:
+            _say(f"{name}: passes, and is expected to fail")
+            good = False
+        elif not outcome.passed and name in expected:
             foreseen += 1
             if not verbose:
                 continue
-        else:
+        elif not outcome.passed:
             good = False
-        if not outcome.checks:
-            print(f"  {outcome.scenario}: did not run")
+            _say(f"{name}: {'fails' if outcome.checks else 'did not run'}  {outcome.words}".rstrip())
         for check in outcome.of("FAILURE", "WARNING", *(("SKIPPED",) if verbose else ())):
-            print(_line(outcome, check))
+            _say(f"{check.status:7} {name}: {check.id}: {check.text}")
     if foreseen:
-        print(f"  {foreseen} expected to fail do")
+        _say(f"{foreseen} expected to fail do")
     return good
 
 
-def _line(outcome: Outcome, check: Check) -> str:
-    line = f"  {check.status:7} {outcome.scenario}: {check.id}: {check.text}"
-    return line if len(line) <= WIDTH else line[: WIDTH - 1] + "…"
+def _say(line: str) -> None:
+    print(f"  {line}" if len(line) <= WIDTH else f"  {line[: WIDTH - 1]}…")

@@ -110,12 +110,14 @@ class Outcome:
 
     scenario: str
     group: Group
-    checks: tuple[Check, ...]
+    checks: tuple[Check, ...] = ()
+    words: str = ""
+    """The last that our client said to its standard error."""
 
     @property
     def passed(self) -> bool:
-        """Whether it ran and nothing failed. A warning is no failure, as the suite counts."""
-        return bool(self.checks) and not self.of("FAILURE")
+        """Whether something succeeded and nothing failed; a warning is no failure, as the suite counts."""
+        return bool(self.of("SUCCESS")) and not self.of("FAILURE")
 
     def of(self, *statuses: str) -> list[Check]:
         """The checks that ended so."""
@@ -250,20 +252,23 @@ async def _server(leg: Leg) -> AsyncIterator[str]:
 
 def read_outcomes(leg: Leg, groups: Mapping[str, Group], scenario: str | None) -> list[Outcome]:
     """What the leg found, in the order of its requirements; what did not run has no checks."""
-    found = dict(_results(leg.folder))
+    found = {name: (checks, words) for name, checks, words in _results(leg.folder)}
     required: Iterable[str] = ()
     if scenario is None and leg.revision in REQUIRED:
         required = groups
     names = dict.fromkeys((*required, *found))
-    return [Outcome(name, groups.get(name, Group.SCORED), found.get(name, ())) for name in names]
+    return [Outcome(name, groups.get(name, Group.SCORED), *found.get(name, ())) for name in names]
 
 
-def _results(folder: Path) -> Iterable[tuple[str, tuple[Check, ...]]]:
+def _results(folder: Path) -> Iterable[tuple[str, tuple[Check, ...], str]]:
     for path in sorted(folder.rglob("checks.json")):
         # A scenario with a slash in its name has its results one folder deeper.
         match = _RESULT_FOLDER.fullmatch(path.parent.relative_to(folder).as_posix())
         assert match is not None, f"{path}: not a name that the suite gives"
-        yield match["scenario"], tuple(map(_read_check, json.loads(path.read_text("utf-8"))))
+        checks = tuple(map(_read_check, json.loads(path.read_text("utf-8"))))
+        errors = path.with_name("stderr.txt")
+        lines = errors.read_text("utf-8").split("\n") if errors.exists() else []
+        yield match["scenario"], checks, next((line for line in reversed(lines) if line), "")
 
 
 def _read_check(raw: Mapping[str, Any]) -> Check:

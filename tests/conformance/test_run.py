@@ -11,6 +11,8 @@ from .run import judge
 from .suite import REQUIRED, Check, Group, Leg, Outcome, Role, read_outcomes
 
 FAILED = (Check("a", "SUCCESS", ""), Check("b", "FAILURE", "it is wrong"))
+WRONG = "  FAILURE ping: b: it is wrong\n"
+SKIPPED = (Check("a", "SKIPPED", ""),)
 PASSED = (Check("a", "SUCCESS", ""), Check("b", "WARNING", "it is odd"))
 
 
@@ -19,15 +21,18 @@ PASSED = (Check("a", "SUCCESS", ""), Check("b", "WARNING", "it is odd"))
     [
         pytest.param(PASSED, False, True, "  WARNING ping: b: it is odd\n", id="passes with a warning"),
         pytest.param(PASSED[:1], True, False, "  ping: passes, and is expected to fail\n", id="stale"),
-        pytest.param(FAILED, False, False, "  FAILURE ping: b: it is wrong\n", id="fails"),
+        pytest.param(
+            FAILED, False, False, "  ping: fails  the end\n  FAILURE ping: b: it is wrong\n", id="fails"
+        ),
         pytest.param(FAILED, True, True, "  1 expected to fail do\n", id="fails as expected"),
-        pytest.param((), False, False, "  ping: did not run\n", id="missing"),
+        pytest.param((), False, False, "  ping: did not run  the end\n", id="missing"),
+        pytest.param(SKIPPED, False, False, "  ping: fails  the end\n", id="skipped"),
     ],
 )
 def test_what_differs_from_the_expected_is_said(
     checks: tuple[Check, ...], expected: bool, good: bool, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    outcomes = [Outcome("ping", Group.SCORED, checks)]
+    outcomes = [Outcome("ping", Group.SCORED, checks, "the end")]
     assert judge(outcomes, frozenset({"ping"} if expected else ()), verbose=False) is good
     assert capsys.readouterr().out == said
 
@@ -42,11 +47,13 @@ def test_results_are_found_by_the_names_the_suite_gives_them(
         folder.mkdir(parents=True)
         check = {"id": "a", "status": "FAILURE", "description": "what is looked at", "errorMessage": error}
         (folder / "checks.json").write_text(json.dumps([check]), "utf-8")
+        if error is not None:
+            (folder / "stderr.txt").write_text("Traceback:\nOSError: no\n\n", "utf-8")
     groups = {"ping": Group.SCORED, "server-initialize": Group.PENDING}
     assert read_outcomes(leg, groups, None) == [
-        Outcome("ping", Group.SCORED, ()),
+        Outcome("ping", Group.SCORED),
         Outcome("server-initialize", Group.PENDING, (Check("a", "FAILURE", "what is looked at"),)),
-        Outcome("auth/metadata-var1", Group.SCORED, (Check("a", "FAILURE", "no token"),)),
+        Outcome("auth/metadata-var1", Group.SCORED, (Check("a", "FAILURE", "no token"),), "OSError: no"),
     ]
     assert [outcome.scenario for outcome in read_outcomes(leg, groups, "server-initialize")] == [
         "auth/metadata-var1",
