@@ -10,13 +10,14 @@ import pytest
 
 from sansmcp import ALL_REVISIONS
 from tests.interop import demo_server
+from tests.interop.http_support import served
 from tests.interop.support import needs
 from tests.interop.test_clients_http import got
-from tests.interop.test_clients_http import run as use
+from tests.interop.test_clients_http import run as use_server
 from tests.interop.test_clients_stdio import expected, spoken
-from tests.peers.registry import CLIENTS, PEERS, available
+from tests.peers.registry import CLIENTS, HTTP_PEERS, PEERS, available
 
-from .run import Ran, invoke, serve_http
+from .run import Ran, invoke, run, serve_http
 
 pytestmark = [pytest.mark.req("AA11"), pytest.mark.interop]
 
@@ -55,6 +56,34 @@ def test_probe_tools_and_call(name: str, tmp_path: Path) -> None:
     assert "hello there" in called.out
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "everything streamableHttp",
+        "everything sse",
+        "mcp-1.8.1 sse",
+        "mcp-2.3.0 stateless",
+        "npm-server-2.4.0 auto",
+    ],
+)
+def test_probe_tools_and_call_over_http(name: str, tmp_path: Path) -> None:
+    peer = HTTP_PEERS[name]
+
+    async def ask() -> list[Ran]:
+        commands = (["probe", "--json"], ["tools"], ["call", "echo", *ARGUMENTS[peer.peer]])
+        async with served(name, tmp_path) as url:
+            return [
+                await asyncio.to_thread(run, [command, url, *rest], cwd=tmp_path)
+                for command, *rest in commands
+            ]
+
+    probed, tools, called = asyncio.run(ask())
+    assert [ran.code for ran in (probed, tools, called)] == [0, 0, 0], (probed.err, tools.err, called.err)
+    assert probed.document["result"]["era"] == peer.era
+    assert "echo" in tools.out
+    assert "hello there" in called.out
+
+
 def test_everything_has_all_kinds_of_things(tmp_path: Path) -> None:
     name = "everything"
     assert "demo://resource/static" in ask(name, tmp_path, "resources").out
@@ -74,6 +103,6 @@ def test_what_is_served_over_http_is_for_their_clients(client: str, tmp_path: Pa
     revision = spoken(client, ALL_REVISIONS)
     assert revision is not None
     with serve_http(f"{demo_server.__file__}:app", cwd=tmp_path) as (url, _):
-        code, out, err = asyncio.run(use(client, url, tmp_path))
+        code, out, err = asyncio.run(use_server(client, url, tmp_path))
     assert code == 0, err
     assert got(out) == expected(client, revision)
