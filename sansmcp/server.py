@@ -34,7 +34,7 @@ from .revisions import ALL_REVISIONS, LATEST, Era, Revision, known_revision
 from .session import legacy, modern
 from .session.calls import BatchReply, Call, IncomingRequest
 from .session.gates import check_input_required, check_params, declared, lacking, needs_of
-from .session.publisher import Publisher
+from .session.publisher import Publisher, tagged
 from .session.typing import lenient, to_wire
 from .states import SERVER, CallInput, Machine, ServerInput, ServerState
 from .types.convert import project
@@ -203,6 +203,8 @@ class ServerEngine(Publisher):
             raw = {"content": [], **raw}
         if request.era is Era.LEGACY:
             return legacy.finish_result(raw)
+        if request in self._listens:
+            raw = tagged(raw, request.id)
         spec = spec_for(request.method)
         return modern.finish_result(
             raw,

@@ -288,6 +288,17 @@ def test_an_abrupt_end_is_a_cancel_that_names_the_request(reason: str | None) ->
     assert driver.engine.stats()["open_requests"] == 0
 
 
+@pytest.mark.req("O9")
+def test_a_result_of_ones_own_ends_it_as_well() -> None:
+    driver = publisher()
+    listen(driver, 3, toolsListChanged=True)
+    driver.engine.respond(driver.engine.subscriptions[0], {"_meta": {"a": 1}}, now=0.0)
+    driver.drain()
+    meta = result_of(driver, 3)["_meta"]
+    assert (meta["a"], meta[ID]) == (1, 3)
+    assert not driver.engine.subscriptions
+
+
 def test_what_is_no_subscription_cannot_be_ended_as_one() -> None:
     driver = publisher()
     driver.receive(request("tools/list"))

@@ -329,10 +329,11 @@ class Listening(ClientConnection):
         subscription = None if call is None else self._subscriptions.get(call)
         if subscription is not None:
             return subscription
+        name = repr(given)[: self.limits.max_excerpt]
         if self._calls.recently_ended(given):
-            self._ignore(Harmless.LATE_CHANGE, f"{method} came after its subscription {given!r} ended")
+            self._ignore(Harmless.LATE_CHANGE, f"{method} came after its subscription {name} ended")
         else:
-            self._ignore(PeerFault.UNKNOWN_SUBSCRIPTION, f"{method}: nobody has subscription {given!r}")
+            self._ignore(PeerFault.UNKNOWN_SUBSCRIPTION, f"{method}: nobody has a subscription {name}")
         return None
 
     def _on_acknowledged(self, params: Mapping[str, Any]) -> None:
@@ -391,7 +392,7 @@ class Listening(ClientConnection):
         call = subscription.call
         if not subscription.open:
             detail = "its result came before the acknowledgment"
-            self._violated(subscription, PeerFault.NOT_ACKNOWLEDGED, detail)
+            self._fail(call, _violation(call, PeerFault.NOT_ACKNOWLEDGED, detail))
             return
         meta = result.get("_meta")
         given = meta.get(META_SUBSCRIPTION_ID) if isinstance(meta, dict) else None
@@ -408,9 +409,8 @@ class Listening(ClientConnection):
     def _violated(self, subscription: Subscription, fault: PeerFault, detail: str) -> None:
         """The server broke the rules of this subscription: nothing that it tells there counts."""
         call = subscription.call
-        cause = RemoteProtocolError(fault, detail)
         self._tell_cancelled(call, detail)
-        self._end(call, CallInput.FAIL, InvalidResponse(f"{call.subject}: {detail}", cause))
+        self._fail(call, _violation(call, fault, detail))
 
     def _on_call_timeout(self, call: Call, error: CallTimeout) -> None:
         subscription = self._subscriptions.get(call)
@@ -492,6 +492,10 @@ class Listening(ClientConnection):
         if not self._closed:
             self._over, self._over_by_us = True, error is None
         super()._close(error)
+
+
+def _violation(call: Call, fault: PeerFault, detail: str) -> InvalidResponse:
+    return InvalidResponse(f"{call.subject}: {detail}", RemoteProtocolError(fault, detail))
 
 
 def _wants(honored: SubscriptionFilter, method: str, uri: Any) -> bool:

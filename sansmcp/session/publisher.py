@@ -17,6 +17,7 @@ from ..events import LimitHit, ListKind, ResourceUnwatched, ResourceWatched
 from ..revisions import Revision
 from ..states import RequestInput
 from ..wire import jsonrpc
+from ..wire.jsonrpc import RequestId
 from .calls import IncomingRequest
 from .endpoint import Endpoint
 from .gates import declared
@@ -181,12 +182,10 @@ class Publisher(Endpoint):
         self._unwatched(self._listens.close(request))
 
     def _publish(self, request: IncomingRequest, method: str, params: dict[str, Any]) -> None:
-        tagged = {"_meta": {META_SUBSCRIPTION_ID: request.id}, **params}
-        self._send_notification(method, tagged, request)
+        self._send_notification(method, tagged(params, request.id), request)
 
     def _end_listen(self, request: IncomingRequest) -> None:
-        body = self._finish(request, {"_meta": {META_SUBSCRIPTION_ID: request.id}})
-        self._send_answer(request, jsonrpc.result_response(request.id, body))
+        self._send_answer(request, jsonrpc.result_response(request.id, self._finish(request, {})))
 
     def _end_listens(self) -> None:
         """End every subscription gracefully."""
@@ -202,3 +201,10 @@ class Publisher(Endpoint):
         for uri in uris:
             if uri not in self._session_uris and not self._listens.watches(uri):
                 self._emit(ResourceUnwatched(uri))
+
+
+def tagged(body: Mapping[str, Any], subscription_id: RequestId) -> dict[str, Any]:
+    """The params of a notification, or a result, with the id of the subscription that it belongs to."""
+    given = body.get("_meta")
+    meta = given if isinstance(given, Mapping) else {}
+    return {**body, "_meta": {**meta, META_SUBSCRIPTION_ID: subscription_id}}
