@@ -27,6 +27,9 @@ A1 = TypeVar("A1")
 A2 = TypeVar("A2")
 A3 = TypeVar("A3")
 
+Clock = Callable[[], ClockPair]
+"""Reads both clocks."""
+
 Submit = Callable[[Callable[[float], object]], object]
 """Runs a function with the present time where the engine may be touched, then sends what came."""
 
@@ -118,8 +121,8 @@ class Host:
     """Whether it carries questions to legacy clients, and their answers back."""
     entropy: Callable[[int], bytes] | None = attrs.field(default=None, repr=False)
     """Gives random bytes."""
-    clock: ClockPair | None = None
-    """Tells the time of day; None: what it passes as ``now`` is the time of day."""
+    clock: Clock | None = None
+    """Tells the time of day, anew each time; None: what it passes as ``now`` is the time of day."""
 
 
 _ALONE = Host()
@@ -207,7 +210,7 @@ class Context:
     def unix_time(self, now: float) -> float:
         """The time of day at the moment `now`, in seconds since 1970."""
         clock = self._host.clock
-        return now if clock is None else clock.unix_at(now)
+        return now if clock is None else clock().unix_at(now)
 
     def remark(self, reason: PeerFault | Harmless, detail: str, *, now: float) -> None:
         """Let the application see what nothing is made of in the request."""

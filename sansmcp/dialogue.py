@@ -12,6 +12,7 @@ client/roots.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -46,6 +47,10 @@ _SHAPES: Final[tuple[tuple[str, type[Any]], ...]] = (
     ("role", CreateMessageResult),
 )
 """The member by which an answer shows of what class it is."""
+
+
+_SHOWN: Final = 4
+"""Answers that are named when they are ignored. Past it: an ellipsis."""
 
 
 @attrs.define(eq=False)
@@ -131,7 +136,8 @@ class Dialogue:
         self._numbers: dict[str, int] = {}
         self._pending: dict[str, dict[str, Any]] = {}
         self._reruns = 0
-        self._remarks: list[tuple[PeerFault | Harmless, str]] = []
+        self._invalid: dict[str, str] = {}
+        """Answers that are none to what was asked, and why."""
 
     # rounds of a modern request ------------------------------------------------------------------
 
@@ -146,10 +152,9 @@ class Dialogue:
     @property
     def memory(self) -> JsonValue:
         """What the next round has to know of this one; None when there is nothing."""
-        kept = {key: value for key, value in self._kept.items() if key not in self._pending}
         memory: dict[str, JsonValue] = {}
-        if kept:
-            memory["answers"] = kept
+        if self._kept:
+            memory["answers"] = dict(self._kept)
         if self.state is not None:
             memory["state"] = self.state
         return memory or None
@@ -163,12 +168,14 @@ class Dialogue:
 
     def remark(self, now: float) -> None:
         """Tell what was ignored in the request. To be called once, when all was asked."""
-        for key in self._given:
-            self._remarks.append((Harmless.UNASKED_ANSWER, f"the answer {key[:128]!r} was not asked for"))
-        self._given = {}
-        remarks, self._remarks = self._remarks, []
-        for reason, text in remarks:
-            self.engine.report_ignored(self.request, reason, text, now=now)
+        unasked, self._given = list(self._given), {}
+        invalid, self._invalid = self._invalid, {}
+        if unasked:
+            text = f"answers to nothing that was asked: {_some(map(_shown, unasked))}"
+            self.engine.report_ignored(self.request, Harmless.UNASKED_ANSWER, text, now=now)
+        if invalid:
+            text = "no valid answers: " + _some(f"{_shown(key)} ({why})" for key, why in invalid.items())
+            self.engine.report_ignored(self.request, PeerFault.INVALID_ANSWER, text, now=now)
 
     # answers -------------------------------------------------------------------------------------
 
@@ -217,7 +224,7 @@ class Dialogue:
             self.keep(key, value, raw)
 
     def _refuse(self, key: str, why: str) -> None:
-        self._remarks.append((PeerFault.INVALID_ANSWER, f"the answer {key[:128]!r} is not valid: {why}"))
+        self._invalid[key] = why
 
     # asking --------------------------------------------------------------------------------------
 
@@ -332,3 +339,13 @@ class Dialogue:
         if isinstance(question, ElicitUrl) and question.elicitation_id is None and entropy is not None:
             question = attrs.evolve(question, elicitation_id=entropy(16).hex())
         return question.params(self.request.revision)
+
+
+def _shown(key: str) -> str:
+    return repr(key[:64])
+
+
+def _some(texts: Iterable[str]) -> str:
+    """The first few: a client can send any number."""
+    shown = list(islice(texts, _SHOWN + 1))
+    return ", ".join(shown[:_SHOWN]) + (", …" if len(shown) > _SHOWN else "")

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .app import App
-from .clock import ClockPair
-from .context import Answers, Context, Host
+from .context import Answers, Clock, Context, Host
 from .dialogue import Turn
 from .events import Event, RequestCancelled, RequestFailed, RequestReceived, ResultReady
 from .invocation import Invocation, NeedsLoop, Raised
@@ -30,7 +29,7 @@ class InlineHandlers:
         answers: Answers,
         *,
         entropy: Callable[[int], bytes] | None = None,
-        clock: ClockPair | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self._app = app
         self._answers = answers

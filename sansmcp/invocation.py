@@ -92,7 +92,7 @@ class Invocation:
         """Run the handler to its end, or to its next question; `turn` is what it goes on with.
 
         With `inline`, a coroutine is run here as well, without a loop: it can wait for nothing but
-        answers. Never raises for what the handler does.
+        answers. Raises of what the handler raises only what is no Exception, such as KeyboardInterrupt.
         """
         try:
             if self._steps is None or (turn is not None and turn.again):
@@ -103,13 +103,13 @@ class Invocation:
                     return Ended(value)
                 self._steps = value
                 turn = None
-        except BaseException as error:
+        except Exception as error:
             return Raised(error)
         try:
             return self._run(self._steps, turn)
         except StopIteration as done:
             return Ended(done.value)
-        except BaseException as error:
+        except Exception as error:
             return Raised(error)
 
     def _run(self, steps: Steps, turn: Turn | None) -> Step:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .app import App
-from .clock import ClockPair
+from .context import Clock
 from .events import SendNotification, SendRequest, SendResponse
 from .inline import InlineHandlers
 from .limits import SERVER_LIMITS, Limits
@@ -38,7 +38,7 @@ class Responder:
         limits: Limits = SERVER_LIMITS,
         codec: JsonCodec | None = None,
         entropy: Callable[[int], bytes] | None = None,
-        clock: ClockPair | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self._engine = app.engine(now=0.0, limits=limits, codec=codec)
         self._handlers = InlineHandlers(app, self._engine, entropy=entropy, clock=clock)

@@ -327,7 +327,7 @@ class ServerEngine(Publisher):
                 raise LocalProtocolError(f"{method}: the client does not declare {spec.client_capability!r}")
             missing = lacking(needs_of(method, params or {}, revision), self._session_capabilities)
             if missing:
-                raise LocalProtocolError(f"{method}: the client does not declare {missing}")
+                raise LocalProtocolError(f"{method}: the client does not declare all of {missing}")
         call = self._calls.new(
             method,
             dict(params) if params else {},

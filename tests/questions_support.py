@@ -19,7 +19,7 @@ from sansmcp import (
     SendRequest,
     SendResponse,
 )
-from sansmcp.clock import ClockPair
+from sansmcp.context import Clock
 from sansmcp.inline import InlineHandlers
 from sansmcp.types import CreateMessageResult, ElicitResult, ListRootsResult, TextContent
 
@@ -127,7 +127,7 @@ class Talk:
         version: str,
         *,
         capabilities: Any = None,
-        clock: ClockPair | None = None,
+        clock: Clock | None = None,
         engine: Any = None,
         **options: Any,
     ) -> None:

@@ -19,6 +19,7 @@ from sansmcp import (
     ListRoots,
     LocalProtocolError,
     McpError,
+    MessageIgnored,
     NeedsInput,
     PagesFirst,
     PeerFault,
@@ -142,7 +143,16 @@ def test_a_first_round_needs_no_state(form: str) -> None:
     given = {"elicit-1": ACCEPTED, "extra": 1, "more": {"action": "accept"}}
     second = talk.tool(form, inputResponses=given, foo="bar")
     assert list(second["inputRequests"]) == ["sample-1", "roots-1"]
-    assert talk.ignored == [Harmless.UNASKED_ANSWER] * 2
+    assert talk.ignored == [Harmless.UNASKED_ANSWER]
+
+
+@pytest.mark.req("E12")
+@pytest.mark.parametrize("form", ["awaits", "returns"])
+def test_any_number_of_answers_is_told_once(form: str) -> None:
+    talk = Talk(asking_app(state_keys=[KEY]), MODERN)
+    talk.tool(form, inputResponses={f"{n}" * 100: n for n in range(10_000)})
+    (ignored,) = [e for e in talk.events if isinstance(e, MessageIgnored)]
+    assert len(ignored.detail) < 1000
 
 
 @pytest.mark.req("E12")

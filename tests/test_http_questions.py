@@ -46,6 +46,7 @@ class Served(Http):
 def test_the_rounds_of_a_modern_request_are_exchanges_of_their_own(form: str) -> None:
     http = Served(asking_app(state_keys=[KEY]))
     extra: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for number in range(3):
         reply = http.tool(form, id=number, **extra)
         assert (reply.status, reply.json["id"]) == (200, number)

@@ -212,8 +212,8 @@ def test_a_state_is_for_its_own_principal() -> None:
 @pytest.mark.req("E14")
 def test_a_state_expires_by_the_time_of_day() -> None:
     app = asking_app(state_keys=[KEY])
-    talk, state = second_round(app, clock=ClockPair(now=0.0, unix=AT))
-    late = Talk(app, MODERN, clock=ClockPair(now=-5.0, unix=AT))  # another process, another zero
+    talk, state = second_round(app, clock=lambda: ClockPair(now=0.0, unix=AT))
+    late = Talk(app, MODERN, clock=lambda: ClockPair(now=-5.0, unix=AT))  # another process, another zero
     for seconds, opens in ((0, True), (595, True), (10, False)):
         talk.now += seconds
         late.now += seconds

@@ -98,8 +98,7 @@ class Handlers:
         self._app = app
         self._loop = loop
         self._on_event = on_event
-        clock = ClockPair(now=loop.time(), unix=time.time())
-        self._host = Host(asks=True, entropy=secrets.token_bytes, clock=clock)
+        self._host = Host(asks=True, entropy=secrets.token_bytes, clock=self._clock)
         self.workers = Workers(threads) if threads else None
         self._work: dict[IncomingRequest, asyncio.Task[None] | _Steps] = {}
         self._waits: dict[Call, _Wait] = {}
@@ -208,6 +207,9 @@ class Handlers:
     def _publish(self, action: Callable[[Answers, float], object]) -> None:
         """What the app wants told, from any thread."""
         self._submit(lambda now: action(self._answers, now))
+
+    def _clock(self) -> ClockPair:
+        return ClockPair(now=self._loop.time(), unix=time.time())
 
     def _submit(self, action: Callable[[float], object]) -> None:
         """What a `Context` wants done, from whichever thread its handler runs in."""
@@ -319,7 +321,11 @@ class _Steps:
             self._close()
 
     def _work(self, turn: Turn | None) -> None:
-        step = self._invocation.advance(turn)
+        step: Step
+        try:
+            step = self._invocation.advance(turn)
+        except BaseException as error:  # there is nobody above who could take it
+            step = Raised(error)
         self._handlers.post(partial(self._stepped, step))
 
     def _stepped(self, step: Step) -> None:
