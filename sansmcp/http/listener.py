@@ -31,7 +31,7 @@ basic/transports/streamable-http.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -506,7 +506,7 @@ class HttpListener:
 
 
 def policy_for(
-    host: str, *, hosts: Iterable[str] | Anything = (), origins: Iterable[str] | Anything = ()
+    host: str, *, hosts: Sequence[str] | Anything = (), origins: Sequence[str] | Anything = ()
 ) -> GuardPolicy:
     """The policy of a server that listens at `host`: loopback names, and that name or address.
 
@@ -514,6 +514,7 @@ def policy_for(
     everywhere (``0.0.0.0``, ``::`` or nothing), by which names it is reached cannot be told, and they
     have to be listed. Raises LocalProtocolError for a name that is none.
     """
+    GuardPolicy(hosts=hosts, origins=origins)  # refuses a text in the place of a list, too
     own = LOOPBACK if host in _EVERYWHERE else (*LOOPBACK, f"[{host}]" if ":" in host else host)
     return GuardPolicy(
         hosts=hosts if isinstance(hosts, Anything) else (*own, *hosts),

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 import sansmcp_asyncio
-from sansmcp import App, Context, Event, LimitHit, RequestCancelled, RequestReceived
+from sansmcp import App, Context, Event, LimitHit, LocalProtocolError, RequestCancelled, RequestReceived
+from sansmcp.http.guard import ANY
 from sansmcp.http.headers import project_headers
 from sansmcp.http.listener import ConnectionPolicy, policy_for
 from sansmcp.http.old_sse_server import OldSsePaths
@@ -459,6 +460,13 @@ def test_a_server_is_reached_by_where_it_listens() -> None:
         assert ("localhost", None) in allowed
     for host in ("", "::", "0.0.0.0"):
         assert policy_for(host) == policy_for("localhost")
+    wider = policy_for("a.example", hosts=["b.example:80"], origins=ANY)
+    assert isinstance(wider.hosts, frozenset)
+    assert {("a.example", None), ("b.example", 80), ("localhost", None)} <= wider.hosts
+    assert wider.origins is ANY
+    for wrong in ({"hosts": "b.example"}, {"origins": "b.example"}, {"hosts": ["b example"]}):
+        with pytest.raises(LocalProtocolError):
+            policy_for("a.example", **wrong)
 
 
 # begin and end -----------------------------------------------------------------------------------
