@@ -119,8 +119,8 @@ def connect(
     `ConnectionEnded` with exit code and last words, or another `SansmcpError`. Nothing is left behind
     by then.
     """
-    url = target if isinstance(target, str) and target.startswith(("http://", "https://")) else None
-    common, own = _sort_out(options, "a child process" if url is None else "HTTP", url is None)
+    url = target if isinstance(target, str) and target.lower().startswith(("http://", "https://")) else None
+    common, own = _sort_out(options, "a child process" if url is None else "a URL", url is None)
 
     async def start(loop: asyncio.AbstractEventLoop) -> Client:
         now, engine, callbacks = client_engine(loop, info, common)
@@ -159,13 +159,16 @@ _OF_HTTP = frozenset(HttpClientOptions.__annotations__)
 
 
 def _sort_out(options: ConnectOptions, kind: str, stdio: bool) -> tuple[EngineOptions, dict[str, Any]]:
-    """The options of every client, and those of this kind. Raises LocalProtocolError for others."""
+    """The options of every client, and those of this kind. Raises LocalProtocolError for others.
+
+    None is not given.
+    """
     mine, other = (_OF_STDIO, _OF_HTTP) if stdio else (_OF_HTTP, _OF_STDIO)
-    wrong = sorted(other & options.keys())
+    wrong = sorted(name for name, value in options.items() if name in other and value is not None)
     if wrong:
-        raise LocalProtocolError(f"connect: {', '.join(wrong)}: no option of a client over {kind}")
-    own = {name: value for name, value in options.items() if name in mine}
-    common = {name: value for name, value in options.items() if name not in mine}
+        raise LocalProtocolError(f"connect: {', '.join(wrong)}: no option for {kind}")
+    own = {name: value for name, value in options.items() if name in mine and value is not None}
+    common = {name: value for name, value in options.items() if name not in mine | other}
     return cast(EngineOptions, common), own
 
 

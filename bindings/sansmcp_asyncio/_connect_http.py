@@ -7,7 +7,7 @@ import os
 import ssl
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from sansmcp.client import ClientEngine
 from sansmcp.http.client import HttpClient
@@ -24,9 +24,6 @@ from ._net import NetPump
 from ._pump import OnEvent, OnWire
 from ._questions import Callbacks
 
-NAMES: Final = frozenset({"headers", "ssl", "proxy", "pool", "reconnect", "recovery", "old_sse", "listen"})
-"""The options that only a client over HTTP has."""
-
 
 async def open_http(
     loop: asyncio.AbstractEventLoop,
@@ -39,7 +36,7 @@ async def open_http(
     on_wire: OnWire | None,
     callbacks: Callbacks,
 ) -> Client:
-    """Connect to the server at `url`. `options` are those named in `NAMES`."""
+    """Connect to the server at `url`. `options` are those of `HttpClientOptions`."""
     core = _connector(engine, url, now, **options)
     context: ssl.SSLContext | None = options.get("ssl")
     client = Client(

@@ -17,11 +17,11 @@ from sansmcp.http.listener import DEFAULT_CONNECTIONS, ConnectionPolicy, HttpLis
 from sansmcp.http.old_sse_server import OldSsePaths
 from sansmcp.http.server import HttpServer
 from sansmcp.limits import SERVER_LIMITS, Limits
-from sansmcp.ops import ConnectionId, Op
+from sansmcp.ops import ConnectionId
 from sansmcp.revisions import ALL_REVISIONS, Revision
 from sansmcp.wire.jsoncodec import JsonCodec
 
-from ._pump import Channel, OnEvent, OnWire, Pump, Transport
+from ._pump import Channel, ManyPump, OnEvent, OnWire, Transport
 from ._server import Handlers
 
 Ready = Callable[[str, int], object]
@@ -196,8 +196,8 @@ class _HttpHandlers(Handlers):
         self.pump = _HttpPump(self.listener, loop, self._deliver, on_wire=on_wire)
 
 
-class _HttpPump(Pump):
-    """Drives a listener, whose connections are read, or not, one by one."""
+class _HttpPump(ManyPump):
+    """Drives a listener."""
 
     def __init__(
         self,
@@ -207,49 +207,21 @@ class _HttpPump(Pump):
         *,
         on_wire: OnWire | None,
     ) -> None:
-        super().__init__(cast(Transport, listener), loop, deliver, on_wire=on_wire)
-        self._listener = listener
+        super().__init__(
+            cast(Transport, listener),
+            loop,
+            deliver,
+            reads=listener.wants_data,
+            takes=lambda: listener.takes_requests,
+            on_wire=on_wire,
+        )
         self._last_conn = 0
-        self._used: set[ConnectionId] = set()
-        """Connections on which something happened since it was asked whether they are read."""
-        self._took_requests = True
 
     def enter(self, channel: Channel) -> ConnectionId:
         """A client connected."""
         conn = self._last_conn = self._last_conn + 1
         self.channels[conn] = channel
         return conn
-
-    def used(self, conn: ConnectionId) -> None:
-        """Whether `conn` is read may have changed."""
-        self._used.add(conn)
-
-    def receive(self, conn: ConnectionId, data: bytes) -> None:
-        self._used.add(conn)
-        super().receive(conn, data)
-
-    def _execute(self, op: Op) -> None:
-        self._used.add(op.conn)
-        super()._execute(op)
-
-    def _settle(self) -> None:
-        listener = self._listener
-        if listener.finished:
-            self._finish()
-            return
-        when, timer = listener.next_timeout(), self._timer
-        if when is not None and (timer is None or when < timer.when()):
-            if timer is not None:
-                timer.cancel()
-            self._timer = self.loop.call_at(when, self._on_timer)
-        if listener.takes_requests is not self._took_requests:
-            self._took_requests = not self._took_requests
-            self._used.update(self.channels)
-        for conn in self._used:
-            channel = self.channels.get(conn)
-            if channel is not None:
-                channel.want_data(listener.wants_data(conn))
-        self._used.clear()
 
 
 class _Connection(asyncio.Protocol, Channel):

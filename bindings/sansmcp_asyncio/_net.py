@@ -13,17 +13,17 @@ from sansmcp.errors import NetworkProblem
 from sansmcp.events import Event
 from sansmcp.http.connector import HttpConnector
 from sansmcp.http.proxy import is_loopback
-from sansmcp.ops import Connect, ConnectionId, Op
+from sansmcp.ops import Connect
 
-from ._pump import Channel, OnWire, Pump
+from ._pump import Channel, ManyPump, OnWire, Pump
 
 _HAPPY_EYEBALLS = 0.25
 _TLS_GOODBYE = 1.0
 """Seconds for a server to say that it saw the end of TLS."""
 
 
-class NetPump(Pump):
-    """Drives a connector, whose connections are read, or not, one by one."""
+class NetPump(ManyPump):
+    """Drives a connector."""
 
     def __init__(
         self,
@@ -35,36 +35,20 @@ class NetPump(Pump):
         tls: Callable[[], ssl.SSLContext],
     ) -> None:
         super().__init__(
-            connector, loop, deliver, on_wire=on_wire, connect=lambda _, op: Socket(self, connector, op, tls)
+            connector,
+            loop,
+            deliver,
+            reads=connector.wants_data,
+            takes=lambda: connector.takes_data,
+            on_wire=on_wire,
+            connect=lambda pump, op: Socket(pump, connector, op, tls),
         )
         self._connector = connector
-        self._used: set[ConnectionId] = set()
-        """Connections on which something happened since it was asked whether they are read."""
-        self._took_data = True
 
     def abort(self) -> None:
         if self.failure is None:
             self.input(self._connector.abort)
         super().abort()
-
-    def receive(self, conn: ConnectionId, data: bytes) -> None:
-        self._used.add(conn)
-        super().receive(conn, data)
-
-    def _execute(self, op: Op) -> None:
-        self._used.add(op.conn)
-        super()._execute(op)
-
-    def _read_on(self) -> None:
-        connector = self._connector
-        if connector.takes_data is not self._took_data:
-            self._took_data = not self._took_data
-            self._used.update(self.channels)
-        for conn in self._used:
-            channel = self.channels.get(conn)
-            if channel is not None:
-                channel.want_data(connector.wants_data(conn))
-        self._used.clear()
 
 
 class Socket(asyncio.Protocol, Channel):

@@ -260,3 +260,50 @@ class Pump:
         self.abort()
         if not self.channels:
             self.gone.set()
+
+
+class ManyPump(Pump):
+    """Drives a transport whose connections are read, or not, one by one.
+
+    `reads` says whether a connection is read now; when `takes` changes, that may change for all.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        loop: asyncio.AbstractEventLoop,
+        deliver: Callable[[Event], None],
+        *,
+        reads: Callable[[ConnectionId], bool],
+        takes: Callable[[], bool],
+        on_wire: OnWire | None,
+        connect: Callable[[Pump, Connect], Channel] | None = None,
+    ) -> None:
+        super().__init__(transport, loop, deliver, on_wire=on_wire, connect=connect)
+        self._reads = reads
+        self._takes = takes
+        self._took = True
+        self._used: set[ConnectionId] = set()
+        """Connections on which something happened since it was asked whether they are read."""
+
+    def used(self, conn: ConnectionId) -> None:
+        """Whether `conn` is read may have changed."""
+        self._used.add(conn)
+
+    def receive(self, conn: ConnectionId, data: bytes) -> None:
+        self._used.add(conn)
+        super().receive(conn, data)
+
+    def _execute(self, op: Op) -> None:
+        self._used.add(op.conn)
+        super()._execute(op)
+
+    def _read_on(self) -> None:
+        if self._takes() is not self._took:
+            self._took = not self._took
+            self._used.update(self.channels)
+        for conn in self._used:
+            channel = self.channels.get(conn)
+            if channel is not None:
+                channel.want_data(self._reads(conn))
+        self._used.clear()

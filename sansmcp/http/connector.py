@@ -295,7 +295,7 @@ class HttpConnector:
                     pass
 
     def _on_head(self, c: _Connection, exchange: ExchangeId, head: ResponseHead) -> None:
-        if head.status == 407 and self._proxy is not None:
+        if head.status == 407 and self._prefix:
             self._close(c, self._proxy_refused(407))
             return
         for fault in head.deviations:

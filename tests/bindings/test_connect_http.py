@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -26,14 +27,18 @@ from sansmcp import (
     Legacy,
     LocalProtocolError,
     McpError,
+    OldSseUse,
     ProgressReported,
     RequestCancelled,
+    RequestReceived,
     Revision,
     SansmcpError,
+    SessionEnded,
 )
 from sansmcp.errors import NetworkFailure, NetworkProblem
 from sansmcp.http.connector import HttpConnector
 from sansmcp.http.listener import ConnectionPolicy
+from sansmcp.http.old_sse_server import OldSsePaths
 from sansmcp_asyncio import Client, HttpServing, connect
 
 from ..support import initialize_result
@@ -229,6 +234,21 @@ def test_a_server_that_ends_within_a_call() -> None:
         await client.aclose()
         with pytest.raises(SansmcpError):
             await client.call_tool("wait")
+
+    run(main)
+
+
+@pytest.mark.req("P7", "P9")
+@pytest.mark.parametrize(("path", "use"), [("/sse", OldSseUse.ONLY), ("/sse", OldSseUse.AUTO)])
+def test_the_old_transport(path: str, use: OldSseUse) -> None:
+    async def main() -> None:
+        async with served(old_sse=OldSsePaths("/sse", "/messages")) as serving:
+            url = serving.url.replace("/mcp", path)
+            async with connect(url, mode=Legacy(), old_sse=use) as client:
+                assert text_of(await client.call_tool("add", {"a": 1, "b": 2})) == "3"
+                told: list[ProgressReported] = []
+                await client.call_tool("count", {"upto": 3}, on_progress=told.append)
+                assert len(told) == 3
 
     run(main)
 
@@ -566,10 +586,10 @@ def test_headers_go_along_and_are_nobodys_business() -> None:
     ("target", "options", "name"),
     [
         ("http://localhost/", {"env": {}}, "env"),
-        ("http://localhost/", {"cwd": ".", "restart": None}, "cwd, restart"),
+        ("http://localhost/", {"cwd": ".", "inherit_env": True, "env": None}, "cwd, inherit_env"),
         ("https://localhost/", {"stderr": print}, "stderr"),
         ("python server.py", {"headers": {}}, "headers"),
-        (["python"], {"ssl": None, "proxy": False}, "proxy, ssl"),
+        (["python"], {"ssl": None, "proxy": False, "listen": True}, "listen, proxy"),
     ],
 )
 def test_options_of_the_other_kind_are_refused_at_once(target: Any, options: Any, name: str) -> None:
@@ -637,6 +657,75 @@ def test_a_client_that_nobody_closed_is_closed_with_its_loop() -> None:
 
     run(main)
     assert kept[0].transport.finished
+
+
+@pytest.mark.case("R-08")
+@pytest.mark.parametrize("mode", [None, Legacy()])
+def test_a_close_within_the_end(mode: Any) -> None:
+    ends: list[Event] = []
+
+    async def main() -> None:
+        async with served() as serving:
+
+            def on_event(event: Event) -> None:
+                if isinstance(event, SessionEnded):
+                    ends.append(event)
+                    client.close()
+
+            client = await connect(serving.url, mode=mode, on_event=on_event)
+            client.close()
+            await asyncio.gather(client.aclose(), client.aclose())
+            with pytest.raises(LocalProtocolError, match="has ended"):
+                await client.call_tool("wait")
+        assert len(ends) == 1
+
+    run(main)
+
+
+INTERRUPTED = """
+import asyncio, sys, sansmcp, sansmcp_asyncio
+
+async def main():
+    mode = sansmcp.Legacy() if sys.argv[2] == "legacy" else None
+    async with sansmcp_asyncio.connect(sys.argv[1], mode=mode) as client:
+        print("connected", flush=True)
+        await client.call_tool("wait")
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+def test_an_interrupt_ends_it_in_good_order(era: str) -> None:
+    heard: list[Event] = []
+
+    async def main() -> None:
+        async with served(on_event=heard.append) as serving:
+            child = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-X", "dev", "-c", INTERRUPTED, serving.url, era),
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+            )
+            assert child.stdout is not None
+            assert await child.stdout.readline() == b"connected\n"
+            await soon(lambda: len(requests_in(heard)) == 1, "the call")
+            child.send_signal(signal.SIGINT)
+            _, complaints = await child.communicate()
+            last = complaints.decode().strip().splitlines()[-1]
+            assert last == "KeyboardInterrupt"
+            assert b"never retrieved" not in complaints
+            assert b"was destroyed" not in complaints
+            assert b"ResourceWarning" not in complaints
+            await soon(lambda: not serving.listener.stats()["connections"], "the end of the connections")
+            assert not list(serving.listener.server.sessions)
+            assert any(isinstance(event, RequestCancelled) for event in heard)
+
+    run(main)
+
+
+def requests_in(heard: list[Event]) -> list[Event]:
+    """The calls of tools among them."""
+    return [e for e in heard if isinstance(e, RequestReceived) and e.request.method == "tools/call"]
 
 
 def test_a_close_in_the_middle_of_calls() -> None:
