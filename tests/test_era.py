@@ -334,6 +334,32 @@ def test_a_modern_refusal_of_a_late_initialize_leads_to_one_more_probe() -> None
 
 
 @pytest.mark.req("A14")
+@pytest.mark.parametrize(("late", "code"), [(True, -32601), (True, -32022), (False, -32020)])
+def test_a_slow_modern_server_is_found_out_when_it_refuses_initialize(late: bool, code: int) -> None:
+    driver = connecting()
+    driver.advance(5.0)
+    if late:
+        driver.reply(DISCOVER, to=1)
+    driver.reply(error=(code, None), to=2)
+    assert driver.methods() == ["server/discover", "initialize", "server/discover"]
+    driver.advance(20.0)
+    driver.reply(DISCOVER)
+    assert decided(driver) == ("modern", MODERN), "it may be as slow as before"
+
+
+@pytest.mark.req("A14")
+def test_a_slow_legacy_server_is_probed_no_third_time() -> None:
+    driver = connecting()
+    driver.advance(5.0)
+    driver.reply(error=(-32601, None), to=1)
+    driver.reply(error=(-32602, None), to=2)
+    driver.reply(error=(-32601, None))
+    driver.reply(error=(-32602, None))
+    assert driver.methods() == ["server/discover", "initialize"] * 2
+    assert isinstance(ended(driver), HandshakeFailed)
+
+
+@pytest.mark.req("A14")
 def test_a_second_probe_of_a_modern_server_is_bounded_by_the_whole_time_only() -> None:
     driver = connecting()
     driver.advance(5.0)

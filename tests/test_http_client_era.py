@@ -123,6 +123,20 @@ def test_a_version_refused_with_400_is_chosen_anew() -> None:
     assert link.last.message["params"]["protocolVersion"] == "2025-06-18"
 
 
+@pytest.mark.req("A14")
+@pytest.mark.parametrize("body", ["", json.dumps({**ERROR, "id": 2})])
+def test_a_slow_modern_server_that_has_no_initialize_is_asked_again(body: str) -> None:
+    link = Link().start()
+    link.advance(5.0)
+    probe, handshake = link.asked
+    link.answer(probe, 200, json.dumps({"jsonrpc": "2.0", "id": 1, "result": DISCOVER}), JSON)
+    link.answer(handshake, 404, body, JSON if body else None)
+    assert link.rpcs() == ["server/discover", "initialize", "server/discover"]
+    link.reply(DISCOVER)
+    assert link.engine.verdict is not None
+    assert link.engine.verdict.revision == MODERN
+
+
 @pytest.mark.req("A6")
 def test_a_version_that_is_refused_and_offered_twice_is_no_common_one() -> None:
     link = Link().start()

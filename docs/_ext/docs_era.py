@@ -99,8 +99,21 @@ PROBE_CASES: Final[tuple[tuple[str, era.ProbeOutcome, dict[str, Any]], ...]] = (
 """What can come back for the probe, in words and as data. A test asks that no outcome is missing."""
 
 HANDSHAKE_CASES: Final[tuple[tuple[str, era.ProbeOutcome, dict[str, Any]], ...]] = (
-    ("error -32022, after a probe that nobody answered", _error(-32022), {"probed": O.SILENCE}),
-    ("the same, after the second probe", _error(-32022), {"probed": O.SILENCE, "reprobed": True}),
+    (
+        "error -32020, -32021 or -32022, after a probe that nobody answered",
+        _error(-32022),
+        {"probed": O.SILENCE},
+    ),
+    (
+        "any error, after a probe that was answered too late",
+        _error(-32601),
+        {"probed": O.SILENCE, "late": True},
+    ),
+    (
+        "the same, after the second probe",
+        _error(-32601),
+        {"probed": O.SILENCE, "late": True, "reprobed": True},
+    ),
     ("error -32022, after a probe that was answered", _error(-32022), {"probed": O.ERROR}),
     ("any error, where a remembered verdict led here", _error(-32601), {"remembered": True}),
     ("any other error", _error(-32602), {"probed": O.ERROR}),

@@ -266,6 +266,8 @@ class HandshakeContext:
     """The outcome of the probe before it, or None when there was none (pinned, remembered)."""
     remembered: bool = False
     """Whether a remembered verdict led straight here."""
+    late: bool = False
+    """Whether the probe was answered after its deadline: the peer is slow, and may be modern."""
     reprobed: bool = False
     restarted: bool = False
     pinned: bool = False
@@ -278,10 +280,11 @@ def classify_handshake(outcome: ProbeOutcome, context: HandshakeContext) -> Step
     PROBE_AGAIN is the one re-probe that a late modern server or a wrong memory deserves.
     """
     may_reprobe = not context.reprobed and not context.pinned
+    slow = context.probed is Outcome.SILENCE
     match outcome.kind:
         case Outcome.ERROR:
-            modern = outcome.code == ErrorCode.UNSUPPORTED_PROTOCOL_VERSION
-            if may_reprobe and (context.remembered or (modern and context.probed is Outcome.SILENCE)):
+            modern = context.late or outcome.code in MODERN_ONLY_CODES
+            if may_reprobe and (context.remembered or (slow and modern)):
                 return Step.PROBE_AGAIN
             if outcome.status in (400, 404, 405) and outcome.code not in MODERN_ONLY_CODES:
                 return Step.TRY_OLD_SSE
@@ -290,7 +293,7 @@ def classify_handshake(outcome: ProbeOutcome, context: HandshakeContext) -> Step
                 return Step.RESTART_AND_INITIALIZE
         case Outcome.HTTP_STATUS:
             if outcome.status in (400, 404, 405):
-                return Step.TRY_OLD_SSE
+                return Step.PROBE_AGAIN if may_reprobe and slow and context.late else Step.TRY_OLD_SSE
             if outcome.status in (401, 403):
                 return Step.AUTHORIZE
         case _:

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 
 from ..clock import Deadlines
 from ..errors import (
+    MODERN_ONLY_CODES,
     CallTimeout,
     ConnectFailure,
     ErrorCode,
@@ -110,6 +111,8 @@ class Negotiation(Endpoint):
         """Whether a version was asked for again that the server refuses and lists."""
         self._told_versions: tuple[str, ...] = ()
         self._probed: Outcome | None = None
+        self._late = False
+        """Whether a probe was answered after its deadline."""
         self._reprobed = False
         self._restarted = False
         self._refusal: SansmcpError | None = None
@@ -201,6 +204,7 @@ class Negotiation(Endpoint):
     def _find_call(self, request_id: RequestId) -> Call | None:
         if request_id == self._last_probe_id and self._calls.waiting(request_id) is None:
             self._note("server/discover", "answered late, after its deadline: not used")
+            self._late = True
         return super()._find_call(request_id)
 
     def _note(self, step: str, outcome: str) -> None:
@@ -213,10 +217,10 @@ class Negotiation(Endpoint):
             method, params, timeout=timeout, total_timeout=None, internal=True, cancellable=False
         )
 
-    def _probe(self, revision: Revision, *, known_modern: bool = False) -> None:
+    def _probe(self, revision: Revision, *, known_to_answer: bool = False) -> None:
         self._machine.fire(ClientInput.PROBE)
-        # Of a peer that is known to be modern, silence says nothing about its era.
-        self._send_probe(revision, None if known_modern else self.timeouts.probe)
+        # Of a peer that answers probes, if late, silence says nothing about its era.
+        self._send_probe(revision, None if known_to_answer else self.timeouts.probe)
 
     def _send_probe(self, revision: Revision, timeout: float | None) -> None:
         self._insisted |= revision.value in self._tried
@@ -285,7 +289,7 @@ class Negotiation(Endpoint):
                 if self._read_discovery(raw, next_step.revision):
                     self._decide_modern(next_step.revision)
             case Step.PROBE_AGAIN if next_step.revision is not None:
-                self._probe(next_step.revision, known_modern=True)
+                self._probe(next_step.revision, known_to_answer=True)
             case Step.INITIALIZE if next_step.revision is not None:
                 self._initialize(next_step.revision)
             case Step.RESTART_AND_INITIALIZE:
@@ -312,6 +316,7 @@ class Negotiation(Endpoint):
         context = HandshakeContext(
             probed=self._probed,
             remembered=self._prior is not None and self._prior.era is Era.LEGACY,
+            late=self._late,
             reprobed=self._reprobed,
             restarted=self._restarted,
             pinned=self._offered[-1].era is Era.LEGACY,
@@ -322,8 +327,8 @@ class Negotiation(Endpoint):
                 self._reprobed = True
                 self._prior = None
                 self._tried.clear()
-                modern_error = outcome.code == ErrorCode.UNSUPPORTED_PROTOCOL_VERSION
-                self._probe(self._offered[-1], known_modern=modern_error)
+                answers = self._late or outcome.code in MODERN_ONLY_CODES
+                self._probe(self._offered[-1], known_to_answer=answers)
             case Step.RESTART_AND_INITIALIZE:
                 self._restart("the peer ended on initialize after a silent probe")
             case Step.TRY_OLD_SSE if self._verdict is None and not self._restarted:
