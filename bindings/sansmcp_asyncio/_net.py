@@ -71,18 +71,14 @@ class Socket(asyncio.Protocol, Channel):
         self._do(self._open(op))
 
     async def _open(self, op: Connect) -> None:
-        secure = op.tls is not None
-        await self._pump.loop.create_connection(
-            lambda: self,
-            op.host,
-            op.port,
-            ssl=self._tls() if secure else None,
-            server_hostname=op.tls,
-            ssl_shutdown_timeout=_TLS_GOODBYE if secure else None,
-            # Without a race on this machine, where all is decided at once: who is cancelled just
-            # when one was won, leaves a socket behind.
-            happy_eyeballs_delay=None if is_loopback(op.host) else _HAPPY_EYEBALLS,
-        )
+        loop, options = self._pump.loop, dict[str, Any]()
+        if op.tls is not None:
+            options = {"ssl": self._tls(), "server_hostname": op.tls, "ssl_shutdown_timeout": _TLS_GOODBYE}
+        # No race on this machine, where all is decided at once: who is cancelled just when one was won
+        # leaves a socket behind. Loops of others do not know it.
+        if isinstance(loop, asyncio.BaseEventLoop) and not is_loopback(op.host):
+            options["happy_eyeballs_delay"] = _HAPPY_EYEBALLS
+        await loop.create_connection(lambda: self, op.host, op.port, **options)
 
     async def _secure(self, transport: asyncio.Transport, host: str) -> None:
         secured = await self._pump.loop.start_tls(

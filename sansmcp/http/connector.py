@@ -80,8 +80,6 @@ class _Job:
     sent_at: float = 0.0
     repeated: bool = False
     """Whether it was sent a second time."""
-    head: bool = False
-    """Whether the head of its response came."""
 
 
 class _Connection:
@@ -302,10 +300,9 @@ class HttpConnector:
             if self.engine.strict:
                 self._on_fault(c, fault, "the head of the response is malformed")
                 return
-            self._events.append(DeviationTolerated(fault, "a response was read all the same"))
+            self._events.append(DeviationTolerated(fault, "the head of a response was read all the same"))
         said = _KEEP.search(head.headers.get("keep-alive", ""))
         c.keep = None if said is None else max(int(said[1]) - _KEEP_MARGIN, 0.0)
-        self._jobs[exchange].head = True
         if media_type(head.headers.get("content-type")) == EVENT_STREAM:
             c.codec.set_max_body(None)
             self._pool.streams(c.id, self._now)
@@ -316,13 +313,10 @@ class HttpConnector:
         if c.exchange is None and c.open:
             self._events.append(MessageIgnored(fault, f"on an idle connection: {detail}"))
         text = f"the response is no proper HTTP: {detail}"
-        if fault is PeerFault.TRUNCATED_HTTP:
-            self._close(c, self._end_of(c, detail))
-        elif not c.open:
-            self._close(c, self._not_made(c, text, NetworkProblem.LOST))
-        elif fault is PeerFault.BODY_TOO_LARGE:
+        if fault is PeerFault.BODY_TOO_LARGE:
             text = f"the answer is larger than {self._limits.max_body} bytes (max_body)"
-            self._close(c, HttpFailure(text, fault=fault))
+        if fault is PeerFault.TRUNCATED_HTTP or not c.open:
+            self._close(c, self._end_of(c, detail if c.open else text))
         else:
             self._close(c, HttpFailure(text, fault=fault))
 

@@ -59,7 +59,8 @@ def parse_proxy(text: str) -> Proxy:
         raise LocalProtocolError("the URL of the proxy is not usable: not an address") from None
     scheme, host = parts.scheme, parts.hostname or ""
     if scheme not in _PORTS:
-        raise LocalProtocolError(f"a proxy of {scheme}:// cannot be used: its URL must begin with http")
+        hint = "set one of http:// or https://, or none for this host (no_proxy)"
+        raise LocalProtocolError(f"a proxy of {scheme}:// cannot be used: {hint}")
     if not _HOST.fullmatch(host) or port == 0:
         raise LocalProtocolError("the URL of the proxy is not usable: no host, or an impossible one")
     authorization = None
