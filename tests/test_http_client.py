@@ -307,6 +307,29 @@ def test_an_error_under_another_id_belongs_to_its_exchange_by_the_status_only() 
 
 @pytest.mark.case("H-07")
 @pytest.mark.parametrize(
+    ("status", "kind", "said"),
+    [
+        (400, "text/html", "HTTP 400 with a web page, as proxies send it: the request cannot be read"),
+        (400, "text/plain", "HTTP 400: <html>"),
+        (404, "text/html; charset=x", "HTTP 404 with a web page, as proxies send it: <html>"),
+        (413, None, "HTTP 413: the message is too large for it: send less, or have its limit raised"),
+        (431, None, "HTTP 431: the headers are too large for it: send fewer, or have its limit raised"),
+        (502, "text/html", "proxies send it: what is before the server does not reach it: try again later"),
+        (503, None, "HTTP 503: it cannot answer now: try again later"),
+        (504, None, "HTTP 504: the server took too long for what is before it"),
+    ],
+)
+def test_a_status_says_what_to_do(status: int, kind: str | None, said: str) -> None:
+    link = linked()
+    link.call()
+    link.answer(link.last, status, HTML, kind)
+    error = failed(link)
+    assert said in str(error)
+    assert (status in (502, 503, 504)) == error.retryable
+
+
+@pytest.mark.case("H-07")
+@pytest.mark.parametrize(
     ("status", "kind", "body", "fault"),
     [
         (200, "text/html", HTML, PeerFault.UNEXPECTED_CONTENT_TYPE),

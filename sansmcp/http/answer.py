@@ -28,6 +28,16 @@ _RETRYABLE: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 _FOLLOWED: Final = frozenset({307, 308})
 _MAX_CHALLENGES: Final = 8
 
+_PAGES: Final = frozenset({"text/html", "application/xhtml+xml"})
+_ADVICE: Final = {
+    413: "the message is too large for it: send less, or have its limit raised",
+    431: "the headers are too large for it: send fewer, or have its limit raised",
+    502: "what is before the server does not reach it: try again later",
+    503: "it cannot answer now: try again later",
+    504: "the server took too long for what is before it: try again, or have its timeout raised",
+}
+"""What to do about a status, for people."""
+
 
 class Content(Enum):
     """How a body is to be read."""
@@ -168,7 +178,7 @@ def failure(
         text = f"{describe(answer)} instead of JSON or an event stream{quoted}"
     else:
         fault = PeerFault.UNEXPECTED_STATUS
-        text = f"HTTP {status}{quoted}"
+        text = f"HTTP {status}{_explained(answer)}{quoted}"
     return HttpFailure(
         f"{subject}: {text}",
         status=status,
@@ -177,6 +187,15 @@ def failure(
         retryable=retryable,
         retry_after=answer.retry_after,
     )
+
+
+def _explained(answer: Answer) -> str:
+    """What a failure's status means, and who may have sent it; empty where that is not known."""
+    page = " with a web page, as proxies send it" if answer.content_type in _PAGES else ""
+    advice = _ADVICE.get(answer.status)
+    if advice is None and page and answer.status == 400:
+        advice = "the request cannot be read, or its headers are too large for it"
+    return page if advice is None else f"{page}: {advice}"
 
 
 def _redirect_refused(answer: Answer, subject: str, url: Url) -> RedirectRefused:
