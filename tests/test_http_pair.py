@@ -9,8 +9,8 @@ import pytest
 from sansmcp import (
     LEGACY_REVISIONS,
     App,
-    Context,
     EraDecided,
+    InputRequired,
     Legacy,
     ListChanged,
     ListKind,
@@ -20,6 +20,7 @@ from sansmcp import (
     RequestFailed,
     RequestReceived,
     ResultReady,
+    Revision,
     SessionEnded,
     SessionStarted,
     ToolExcluded,
@@ -36,11 +37,13 @@ from sansmcp.http.exchange import (
 from sansmcp.http.legacy_session import SessionPolicy
 from sansmcp.http.recovery import EVERY_TOOL, Recovery
 from sansmcp.http.server import HttpServer
+from sansmcp.inline import InlineHandlers
 from sansmcp.types.convert import structure
 from sansmcp.types.lifecycle import ClientCapabilities
 
 from .http_client_support import CUTS, LEGACY, MODERN, TEXT, Link
 from .http_support import make_engine
+from .questions_support import ANSWERS, EVERYTHING, FORMS, KEY, SUMMARY, asking_app
 
 URL = "http://localhost:3000/mcp"
 SAMPLING = structure({"sampling": {}}, ClientCapabilities, LEGACY_REVISIONS[-1])
@@ -64,12 +67,12 @@ class Pair:
             client.setdefault("mode", Legacy((*(r for r in LEGACY_REVISIONS if r == version),)))
         self.link = Link(url=url, cut=cut, **client)
         self.client: HttpClient = self.link.client
-        self.app = app
         options = dict(server or {})
         if app is not None:
             options.setdefault("input_schema", app.input_schema)
         make = make_engine if app is None else app.engine
         self.server = HttpServer(make, now=0.0, entropy=self._entropy, **options)
+        self.handlers = None if app is None else InlineHandlers(app, self.server)
         self.heard: list[Any] = []
         self.requests: list[HttpRequest] = []
         self.open: set[int] = set()
@@ -156,12 +159,8 @@ class Pair:
     # the server's application --------------------------------------------------------------------
 
     def _serve(self, event: Any) -> None:
-        if self.app is not None and isinstance(event, RequestReceived):
-            context = Context(event.request, self.server, lambda action: action(self.now))
-            invocation = self.app.begin(self.server, event.request, context, now=self.now)
-            if invocation is not None:
-                value = invocation.function(*invocation.arguments, **invocation.keywords)
-                invocation.finish(value, now=self.now)
+        if self.handlers is not None:
+            self.handlers.handle(event, now=self.now)
 
     @property
     def asked(self) -> Any:
@@ -345,13 +344,35 @@ def test_a_legacy_server_asks_its_client(related: bool) -> None:
     where: dict[str, Any] = {"related": first} if related else {"session": session}
     pair.server.request("sampling/createMessage", {"messages": [], "maxTokens": 1}, now=0.0, **where)
     pair.pump()
-    asked = pair.link.one(RequestReceived).request
+    asked = pair.link.one(InputRequired)
     answer = {"role": "assistant", "content": {"type": "text", "text": "x"}, "model": "m"}
-    pair.link.engine.respond(asked, answer, now=0.0)
+    pair.link.engine.provide_input(asked.round, dict.fromkeys(asked.requests, answer), now=0.0)
     pair.pump()
     assert [e.raw["model"] for e in pair.heard if isinstance(e, ResultReady)] == ["m"]
     pair.respond(request=first)
     pair.link.one(ResultReady)
+
+
+@pytest.mark.req("E12", "E14", "E15", "F1", "G1", "H1")
+@pytest.mark.parametrize("cut", CUTS)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("version", [v for v in VERSIONS if v >= "2025-06-18"])
+def test_one_handler_asks_clients_of_both_eras(version: str, form: str, cut: int | None) -> None:
+    declared = structure(EVERYTHING, ClientCapabilities, Revision.V2026_07_28)
+    app = asking_app(state_keys=[KEY])
+    pair = Pair(version, app=app, cut=cut, capabilities=declared).start()
+    call = pair.call(form)
+    answered: list[Any] = []
+    while fresh := [e for e in pair.link.of(InputRequired) if e.round not in answered]:
+        for event in fresh:
+            answered.append(event.round)
+            answers = {key: ANSWERS[question.method] for key, question in event.requests.items()}
+            pair.link.engine.provide_input(event.round, answers, now=pair.now)
+        pair.pump()
+    (ready,) = [e for e in pair.link.of(ResultReady) if e.call is call]
+    assert ready.raw["content"] == [{"type": "text", "text": SUMMARY}]
+    assert pair.handlers is not None
+    assert pair.handlers.stats() == {"waiting_handlers": 0}
 
 
 @pytest.mark.req("P5", "O8", "I1")
