@@ -394,6 +394,9 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
     from .session.era import (
         classify_probe as classify_probe,
     )
+    from .session.hints import (
+        Keep as Keep,
+    )
     from .session.rounds import IncomingQuestion as IncomingQuestion
     from .session.rounds import Round as Round
     from .session.sealing import HmacSealer as HmacSealer
@@ -546,6 +549,7 @@ _HOMES: Final = {
     "wire.jsoncodec": "default_codec fast_codec standard_codec",
     "model_tools": "ModelTools anthropic_tools gemini_tools openai_tools",
     "session.cache": "CacheUse ResponseCache",
+    "session.hints": "Keep",
     "toolset": (
         "ToolEntry ToolFeedback ToolNameCollisionError Toolset result_text "
         "server_fingerprint text_only tool_feedback ui_resource_uri visible_to_model"

@@ -33,6 +33,7 @@ from .schema import input_schema_of, output_schema_of
 from .seals import Principal, Seals
 from .server import EnvelopeCheck, ServerEngine
 from .session.calls import IncomingRequest
+from .session.hints import Keep
 from .session.pagination import read_cursor, write_page
 from .session.sealing import StateSealer
 from .session.typing import to_wire
@@ -74,6 +75,8 @@ class App:
     `validator` checks arguments and structured results of tools against their schemas; None checks only
     that arguments have the right names. ``"auto"`` is jsonschema-rs where it is installed, and none for
     a tool whose schema it cannot use.
+
+    `keep` says how long clients may use a list again; None: not at all.
     """
 
     def __init__(
@@ -92,6 +95,7 @@ class App:
         sealer: StateSealer | None = None,
         principal: Principal | None = None,
         validator: SchemaValidator | Literal["auto"] | None = "auto",
+        keep: Keep | None = None,
         on_error: Callable[[BaseException, int], None] | None = None,
     ) -> None:
         if page_size is not None and page_size < 1:
@@ -105,6 +109,7 @@ class App:
         self._subscribe = subscribe
         self._seals = Seals(sealer, state_keys, principal)
         self._validator = validator
+        self._list_hints = {} if keep is None else keep.hints()
         self._on_error = on_error
         self._failures = 0
         self._publishers: dict[Publish, None] = {}
@@ -183,12 +188,13 @@ class App:
         title: str | None = None,
         description: str | None = None,
         mime_type: str | None = None,
+        keep: Keep | None = None,
     ) -> Callable[[F], F]:
         """Register a function as the resource at `uri`, or at every URI of a template.
 
         A URI with ``{name}`` parts is a template (RFC 6570): the parts arrive as keywords, decoded,
         those of a query only where they are given. The function returns str, bytes, or a list of
-        resource contents.
+        resource contents. `keep` says how long clients may use these again.
         """
 
         def register(function: F) -> F:
@@ -206,13 +212,14 @@ class App:
                         mime_type=mime_type,
                     ),
                     function,
+                    keep=keep,
                 )
                 if uri in self._templates:
                     raise LocalProtocolError(f"resource template {uri!r} is registered already")
                 self._templates[uri] = (template, entry)
             else:
                 definition = Resource(name=label, title=title, description=text, uri=uri, mime_type=mime_type)
-                self._add(self._resources, "resource", uri, Registered(definition, function))
+                self._add(self._resources, "resource", uri, Registered(definition, function, keep=keep))
             return function
 
         return register
@@ -482,7 +489,7 @@ class App:
             entry,
             (),
             keywords,
-            lambda value, revision: resource_result(value, revision, uri, mime_type),
+            lambda value, revision: entry.kept(resource_result(value, revision, uri, mime_type)),
         )
 
     def _get_prompt(self, engine: Answers, request: IncomingRequest, context: Context) -> Invocation:
@@ -540,7 +547,10 @@ class App:
     def _page(self, member: str, definitions: Sequence[Any], request: IncomingRequest) -> Any:
         start = read_cursor(request.params.get("cursor"), len(definitions), self._page_size)
         page, cursor = write_page(definitions, start, self._page_size)
-        result: dict[str, Any] = {member: [to_wire(d, request.revision) for d in page]}
+        result: dict[str, Any] = {
+            member: [to_wire(d, request.revision) for d in page],
+            **self._list_hints,
+        }
         if cursor is not None:
             result["nextCursor"] = cursor
         return result

@@ -18,8 +18,10 @@ from .questions import AnyQuestion
 from .results import tool_result
 from .revisions import Revision
 from .schema import CONTEXT_PARAMETER, is_record, takes_context
+from .session.hints import Keep
 from .signature import ArgumentError, Arguments, arguments_of, plain
 from .types.base import UNSET
+from .types.results import CacheableResult
 from .types.tools import CallToolResult
 from .validation import SchemaCheck, SchemaValidator, compile_schema
 
@@ -35,6 +37,8 @@ class Registered:
     function: Handler
     requires: tuple[AnyQuestion, ...] = ()
     """What has to be askable."""
+    keep: Keep | None = None
+    """A resource: how long what is read of it may be used again."""
     context: bool = attrs.field(init=False)
     """Whether the handler wants a `Context`."""
 
@@ -70,6 +74,17 @@ class Registered:
     @is_async.default
     def _read_is_async(self) -> bool:
         return inspect.iscoroutinefunction(self.function)
+
+    def kept(self, result: Any) -> Any:
+        """`result`, saying how long it may be used again, unless it says so itself."""
+        if self.keep is None:
+            return result
+        if isinstance(result, dict):
+            return {**self.keep.hints(), **result}
+        if isinstance(result, CacheableResult) and result.ttl_ms is None:
+            hints = self.keep.hints()
+            return result.replace(ttl_ms=hints["ttlMs"], cache_scope=hints["cacheScope"])
+        return result
 
     def binding_problem(self, arguments: Mapping[str, Any]) -> str | None:
         """Why the handler cannot be called with these keywords, in words; None when it can."""

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 import attrs
 import pytest
 
-from sansmcp import App, LocalProtocolError, PythonValidator, UnusableSchemaError
-from sansmcp.types import CallToolResult, TextContent
+from sansmcp import App, Keep, LocalProtocolError, PythonValidator, UnusableSchemaError
+from sansmcp.types import CallToolResult, ReadResourceResult, TextContent
 
 from .test_app import ALL, ANY_ERA, MODERN, Asker
 
@@ -148,3 +148,24 @@ def test_a_schema_that_cannot_be_used_is_refused_or_not_used() -> None:
     with pytest.raises(UnusableSchemaError, match="leads out") as caught:
         register(App("s", validator=PythonValidator()))
     assert isinstance(caught.value, LocalProtocolError)
+
+
+@pytest.mark.req("N7")
+@ANY_ERA
+def test_how_long_lists_and_resources_may_be_kept_is_said_where_that_can_be(version: str) -> None:
+    app = App("s", keep=Keep(1.5, public=True))
+    app.tool("t")(lambda: "")
+    app.resource("a://b", keep=Keep(2))(lambda: "text")
+    app.resource("a://c")(lambda: "text")
+    app.resource("a://{name}", keep=Keep(3))(lambda name: ReadResourceResult(contents=[]))
+    ask = Asker(app, version)
+    for method, params, hints in [
+        ("tools/list", None, (1500, "public")),
+        ("resources/templates/list", None, (1500, "public")),
+        ("resources/read", {"uri": "a://b"}, (2000, "private")),
+        ("resources/read", {"uri": "a://c"}, (0, "private")),
+        ("resources/read", {"uri": "a://d"}, (3000, "private")),
+    ]:
+        answer = ask(method, params)
+        told = (answer.get("ttlMs"), answer.get("cacheScope"))
+        assert told == (hints if version == MODERN else (None, None))

@@ -50,4 +50,20 @@ def read_hints(raw: Mapping[str, Any]) -> Hints:
     return Hints(seconds, scope == "public", odd)
 
 
-__all__ = ["MAX_TTL", "Hints", "read_hints"]
+@attrs.frozen
+class Keep:
+    """What a server allows clients: to keep a result for `seconds`, and with `public` for everybody.
+
+    Without `public` only whoever was given it may be given it again.
+    """
+
+    seconds: float
+    public: bool = False
+
+    def hints(self) -> dict[str, Any]:
+        """The members that say so."""
+        scope = "public" if self.public else "private"
+        return {"ttlMs": max(0, int(self.seconds * 1000)), "cacheScope": scope}
+
+
+__all__ = ["MAX_TTL", "Hints", "Keep", "read_hints"]
