@@ -1,6 +1,7 @@
 """A server that tells of changes: to a legacy session, and to modern clients that listen.
 
-One verb reaches both: who is told, and in which form, is decided here.
+One verb reaches both: who is told, and in which form, is decided here. The rules and the table are in
+`subscriptions.py`.
 
 Specification: 2026-07-28, basic/patterns/subscriptions and cancellation; 2025-11-25, server/resources
 (subscriptions).
@@ -15,7 +16,6 @@ from typing import Any
 from ..errors import ErrorCode, LocalProtocolError, McpError
 from ..events import LimitHit, ListKind, ResourceUnwatched, ResourceWatched
 from ..revisions import Revision
-from ..states import RequestInput
 from ..wire import jsonrpc
 from ..wire.jsonrpc import RequestId
 from .calls import IncomingRequest
@@ -172,14 +172,12 @@ class Publisher(Endpoint):
         super()._send_answer(request, message)
         self._unwatched(self._listens.close(request))
 
-    def _cancel_request(self, request: IncomingRequest, reason: str | None) -> None:
-        if request not in self._listens:
-            super()._cancel_request(request, reason)
-            return
-        # The application never got the request, so it is not told that it is gone either.
-        request.machine.fire(RequestInput.CANCEL)
-        self._requests.pop(self._key(request.id, request.origin), None)
-        self._unwatched(self._listens.close(request))
+    def _tell_request_cancelled(self, request: IncomingRequest, reason: str | None) -> None:
+        if request in self._listens:
+            # The application never got the request, so it is not told that it is gone either.
+            self._unwatched(self._listens.close(request))
+        else:
+            super()._tell_request_cancelled(request, reason)
 
     def _publish(self, request: IncomingRequest, method: str, params: dict[str, Any]) -> None:
         self._send_notification(method, tagged(params, request.id), request)
