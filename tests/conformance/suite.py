@@ -180,6 +180,9 @@ async def run_leg(leg: Leg, scenario: str | None) -> None:
     else:
         async with _server(leg) as url:
             await _run(leg, [*argv, "--url", url])
+    output = leg.folder / "output.txt"
+    if scenario is None and "SUMMARY ===" not in output.read_text("utf-8"):
+        raise LegError(f"the suite did not come to its end; see {output}")
 
 
 def _relative(path: str) -> str:

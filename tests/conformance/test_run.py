@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from .run import judge
-from .suite import REQUIRED, Check, Group, Leg, Outcome, Role, read_outcomes
+from .suite import EXPECTED, REQUIRED, Check, Group, Leg, Outcome, Role, read_outcomes
 
 FAILED = (Check("a", "SUCCESS", ""), Check("b", "FAILURE", "it is wrong"))
 WRONG = "  FAILURE ping: b: it is wrong\n"
@@ -35,6 +36,12 @@ def test_what_differs_from_the_expected_is_said(
     outcomes = [Outcome("ping", Group.SCORED, checks, "the end")]
     assert judge(outcomes, frozenset({"ping"} if expected else ()), verbose=False) is good
     assert capsys.readouterr().out == said
+
+
+def test_nothing_but_what_is_not_there_yet_may_fail() -> None:
+    entries = re.findall(r"^  - (\S+)", EXPECTED.read_text("utf-8"), re.MULTILINE)
+    assert [name for name in entries if not name.startswith(("auth/", "tasks-"))] == []
+    assert len(entries) == len(set(entries))
 
 
 def test_results_are_found_by_the_names_the_suite_gives_them(
