@@ -213,3 +213,13 @@ def test_reading_stops_while_events_pile_up() -> None:
     assert not link.client.wants_data
     link.drain()
     assert link.client.wants_data
+
+
+def test_a_message_has_its_time_from_when_it_was_sent() -> None:
+    link = linked()
+    link.now = 1000.0
+    link.engine.notify("notifications/x", now=link.now)
+    link.drain().advance(59.0)
+    assert not link.last.aborted
+    link.advance(1.0)
+    assert link.last.aborted

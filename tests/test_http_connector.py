@@ -248,6 +248,22 @@ def test_a_request_that_crossed_with_the_end_is_sent_once_more(end: Callable[[Ne
     settled(net)
 
 
+def test_it_counts_from_when_the_call_was_made() -> None:
+    """Verbs are called on the engine: that time passes is seen by nobody else."""
+    for seconds in (1.0, 20.0):
+        net = Net().connected()
+        net.now = seconds
+        net.call()
+        net.eof(net.wires[1])
+        assert net.open(net.wires[2]).methods == ["tools/call"]
+    net = Net(pool={"idle_timeout": 100.0}).connected()
+    net.now = 50.0
+    net.call()
+    net.call()
+    net.advance(9.0)  # the second connection has 10 s
+    assert not net.of(RequestFailed)
+
+
 NOT_AGAIN: list[tuple[str, Callable[[Net], None]]] = [
     ("something of the answer came", lambda net: net.send(net.last, b"H")),
     ("be it that it is to wait", lambda net: net.send(net.last, b"HTTP/1.1 100 Continue\r\n\r\n")),

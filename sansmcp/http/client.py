@@ -212,6 +212,7 @@ class HttpClient(Sessions):
     # the engine's events -------------------------------------------------------------------------
 
     def _pump(self) -> None:
+        self._tick(self.engine.now)  # its verbs are called past this transport
         while (event := self.engine.next_event()) is not None:
             match event:
                 case SendRequest() | SendNotification():

@@ -358,6 +358,7 @@ class HttpConnector:
                 starts.clear()
             if not starts and not aborts:
                 break
+            self._tick(self.engine.now)  # its verbs are called past this transport
             # Those that wait go first, so that nothing is opened for them in the place of others.
             for exchange in sorted(aborts, key=self._is_sent):
                 self._abort(exchange)

@@ -97,6 +97,11 @@ class Endpoint(ABC):
         """False while reading more from the peer would exceed a limit (back-pressure)."""
         return len(self._events) < self.limits.max_buffered_events
 
+    @property
+    def now(self) -> float:
+        """The time of the last input or verb."""
+        return self._now
+
     def stats(self) -> dict[str, int]:
         """Sizes of all tables and queues, by name."""
         return {

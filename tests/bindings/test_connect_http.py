@@ -287,6 +287,7 @@ def test_a_name_without_an_address() -> None:
 @asynccontextmanager
 async def listening(
     serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
+    tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[int]:
     """A server by hand; gives its port."""
     tasks: set[asyncio.Task[Any]] = set()
@@ -304,7 +305,7 @@ async def listening(
         finally:
             writer.close()
 
-    server = await asyncio.start_server(served, "127.0.0.1", 0)
+    server = await asyncio.start_server(served, "127.0.0.1", 0, ssl=tls)
     async with asyncio.timeout(30), server:
         try:
             yield server.sockets[0].getsockname()[1]
@@ -533,6 +534,21 @@ def test_a_proxy_for_tls(certificate: Any, monkeypatch: pytest.MonkeyPatch) -> N
             monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{closed_port()}")
             async with connect(url, ssl=ours):
                 pass
+
+    run(main)
+
+
+def test_a_proxy_that_speaks_tls_itself(certificate: Any) -> None:
+    theirs, ours = contexts(certificate)
+    proxy = ByHand()
+
+    async def main() -> None:
+        async with served(ssl=theirs) as serving, listening(proxy, theirs) as port:
+            url = f"https://localhost:{serving.port}/mcp"
+            async with connect(url, ssl=ours, proxy=f"https://localhost:{port}") as client:
+                assert text_of(await client.call_tool("add", {"a": 1, "b": 2})) == "3"
+                assert len(text_of(await client.call_tool("large", {"size": 1_000_000}))) == 1_000_000
+            assert proxy.heads[0].startswith(b"CONNECT localhost:")
 
     run(main)
 
