@@ -158,7 +158,7 @@ def test_target_environment_and_folder(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_target_that_is_none_is_refused_at_once() -> None:
-    targets: list[str | list[str]] = ["", [], "http://localhost/mcp"]
+    targets: list[str | list[str]] = ["", [], "http://", "http://user:pw@localhost/"]
     for target in targets:
         with pytest.raises(LocalProtocolError):
             sansmcp_asyncio.connect(target)
