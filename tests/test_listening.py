@@ -388,12 +388,18 @@ def test_over_http_a_cancel_closes_the_exchange() -> None:
 @pytest.mark.parametrize(
     "result", [{}, {"resultType": "complete"}, {"resultType": "odd", "_meta": {ID: 1}}, {"_meta": {ID: "2"}}]
 )
-def test_a_sloppy_end_is_an_end_and_told(result: dict[str, Any]) -> None:
-    driver = modern()
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_sloppy_end_is_an_end_and_told(result: dict[str, Any], strict: bool) -> None:
+    driver = modern(strict=strict)
     call = opened(driver)
     driver.reply(result, to=call.request_id)
-    assert closed(driver, call).reason is CloseReason.GRACEFUL
-    assert driver.of(DeviationTolerated)
+    event = closed(driver, call)
+    if strict:
+        assert event.reason is CloseReason.LOST
+        assert isinstance(event.error, InvalidResponse)
+    else:
+        assert event.reason is CloseReason.GRACEFUL
+        assert driver.one(DeviationTolerated).call is call
 
 
 def test_an_acknowledgment_confirms_a_remembered_verdict() -> None:

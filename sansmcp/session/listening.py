@@ -28,7 +28,6 @@ from ..errors import (
 )
 from ..events import (
     ChangesMissed,
-    DeviationTolerated,
     Harmless,
     ListChanged,
     ListKind,
@@ -396,14 +395,17 @@ class Listening(ClientConnection):
             return
         meta = result.get("_meta")
         given = meta.get(META_SUBSCRIPTION_ID) if isinstance(meta, dict) else None
-        if type(given) is not type(call.request_id) or given != call.request_id:
-            detail = f"{LISTEN}: its result does not name the subscription that it ends"
-            self._emit(DeviationTolerated(PeerFault.UNKNOWN_SUBSCRIPTION, detail, call))
         kind, fault = modern.result_type(result)
-        if fault is not None or kind != modern.COMPLETE:
-            fault = fault or PeerFault.UNKNOWN_RESULT_TYPE
-            detail = f"{LISTEN}: its result is of type {str(kind)[:64]!r}"
-            self._emit(DeviationTolerated(fault, detail, call))
+        detail = f"{call.subject}: its result has no resultType"
+        if type(given) is not type(call.request_id) or given != call.request_id:
+            fault = PeerFault.UNKNOWN_SUBSCRIPTION
+            detail = f"{call.subject}: its result does not name the subscription that it ends"
+        elif kind != modern.COMPLETE:
+            fault = PeerFault.UNKNOWN_RESULT_TYPE
+            detail = f"{call.subject}: its result is of type {str(result.get('resultType'))[:64]!r}"
+        if fault is not None and not self._tolerate(fault, detail, call):
+            self._fail(call, _violation(call, fault, detail))
+            return
         self._close_subscription(subscription, CallInput.SUCCEED, CloseReason.GRACEFUL, None)
 
     def _violated(self, subscription: Subscription, fault: PeerFault, detail: str) -> None:
