@@ -269,6 +269,7 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
     from .http.resume import (
         ReconnectPolicy as ReconnectPolicy,
     )
+    from .inline import InlineHandlers as InlineHandlers
     from .limits import (
         CLIENT_LIMITS as CLIENT_LIMITS,
     )
@@ -528,6 +529,7 @@ _HOMES: Final = {
     "http.proxy": "Proxy parse_proxy proxy_for",
     "http.recovery": "EVERY_TOOL Recovery",
     "http.resume": "ReconnectPolicy",
+    "inline": "InlineHandlers",
     "limits": "CLIENT_LIMITS Limits SERVER_LIMITS Timeouts",
     "ops": "Close CloseWrite Connect Kill Op Spawn StartTls Terminate Write",
     "questions": "Ask Elicit ElicitUrl ListRoots NeedsInput PagesFirst Question Sample",

@@ -3,7 +3,7 @@
 import os
 from time import monotonic as now
 
-from sansmcp import App, Close, Context, LineServer, RequestReceived, Write
+from sansmcp import App, Close, InlineHandlers, LineServer, Write
 
 app = App("words", "1.0")
 
@@ -15,16 +15,17 @@ def count(text: str) -> int:
 
 
 def serve(transport):
+    handlers = InlineHandlers(app, transport.engine)
     transport.accepted(1, now())
     while not transport.finished:
         if data := os.read(0, 65536):
             transport.receive_data(1, data, now())
         else:
             transport.receive_eof(1, now())
-        drain(transport)
+        drain(transport, handlers)
 
 
-def drain(transport):
+def drain(transport, handlers):
     """Ops, then an event. An answer makes new ops, so go round until there is nothing."""
     while True:
         while (op := transport.next_op()) is not None:
@@ -40,18 +41,7 @@ def drain(transport):
         event = transport.next_event()
         if event is None:
             return
-        if isinstance(event, RequestReceived):
-            answer(transport.engine, event.request)
-
-
-def answer(engine, request):
-    context = Context(request, engine, lambda action: action(now()))
-    call = app.begin(engine, request, context, now=now())
-    if call is not None:
-        try:
-            call.finish(call.function(*call.arguments, **call.keywords), now=now())
-        except Exception as error:
-            call.fail(error, now=now())
+        handlers.handle(event, now=now())
 
 
 if __name__ == "__main__":
