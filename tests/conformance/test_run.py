@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from .run import judge
-from .suite import EXPECTED, REQUIRED, Check, Group, Leg, Outcome, Role, read_outcomes
+from .suite import EXPECTED, REQUIRED, ROOT, Check, Group, Leg, Outcome, Role, read_outcomes
 
 FAILED = (Check("a", "SUCCESS", ""), Check("b", "FAILURE", "it is wrong"))
 WRONG = "  FAILURE ping: b: it is wrong\n"
@@ -17,6 +17,7 @@ SKIPPED = (Check("a", "SKIPPED", ""),)
 PASSED = (Check("a", "SUCCESS", ""), Check("b", "WARNING", "it is odd"))
 
 
+@pytest.mark.req("AA8")
 @pytest.mark.parametrize(
     ("checks", "expected", "good", "said"),
     [
@@ -38,6 +39,12 @@ def test_what_differs_from_the_expected_is_said(
     assert capsys.readouterr().out == said
 
 
+@pytest.mark.req("AA8")
+def test_every_run_of_the_ci_runs_the_suite() -> None:
+    assert "\nmake conformance\n" in (ROOT / ".ci" / "run").read_text("utf-8")
+
+
+@pytest.mark.req("AA8")
 def test_nothing_but_what_is_not_there_yet_may_fail() -> None:
     entries = re.findall(r"^  - (\S+)", EXPECTED.read_text("utf-8"), re.MULTILINE)
     assert [name for name in entries if not name.startswith(("auth/", "tasks-"))] == []
