@@ -125,8 +125,8 @@ class Changes:
     def _end(closed: SubscriptionClosed) -> Exception:
         if closed.reason in (CloseReason.LOCAL, CloseReason.GRACEFUL):
             return StopAsyncIteration()
-        why = closed.error or "its changes were not read as fast as they came"
-        lost = SubscriptionLost(f"{closed.call.subject}: {why}", reason=closed.reason)
+        text = f"{closed.call.subject}: its changes were not read as fast as they came"
+        lost = SubscriptionLost(text if closed.error is None else str(closed.error), reason=closed.reason)
         lost.__cause__ = closed.error
         return lost
 
