@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import attrs
 
-from sansmcp import Event, Legacy, Revision
+from sansmcp import Event, HttpFailure, Legacy, RequestFailed, Revision
 from sansmcp.client import ClientEngine
 from sansmcp.errors import NetworkProblem
 from sansmcp.events import RequestReceived
@@ -240,6 +240,19 @@ def done() -> Any:
 def response(status: int, *fields: str, body: bytes = b"") -> bytes:
     lines = [f"HTTP/1.1 {status} Reason", *fields, f"content-length: {len(body)}", "", ""]
     return "\r\n".join(lines).encode() + body
+
+
+def failure(net: Net) -> HttpFailure:
+    error = net.one(RequestFailed).error
+    assert isinstance(error, HttpFailure)
+    return error
+
+
+def settled(net: Net) -> None:
+    """Nothing is left of what was asked."""
+    stats = net.connector.stats()
+    assert not any(stats[name] for name in ("jobs", "busy", "dialling", "waiting", "streams", "exchanges"))
+    assert stats["connections"] == stats["idle"]
 
 
 class Wires(Driver):

@@ -19,7 +19,7 @@ its own, so that streams keep no request from being sent; past a bound of stream
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from typing import Final, TypeAlias
 
 import attrs
@@ -113,9 +113,9 @@ class Pool:
 
     def __init__(self, policy: PoolPolicy = DEFAULT_POOL) -> None:
         self._policy = policy
-        self._waiting: dict[ExchangeId, None] = {}
-        """Exchanges in order."""
-        self._again: dict[ExchangeId, None] = {}
+        self._waiting: OrderedDict[ExchangeId, None] = OrderedDict()
+        """Exchanges in order. To take the first of many from a plain dict takes longer each time."""
+        self._again: OrderedDict[ExchangeId, None] = OrderedDict()
         """Those that come before them, and need a new connection."""
         self._dialling: dict[ConnectionId, ExchangeId | None] = {}
         """Connections being opened, and who is to be first on them; None: whoever comes."""
@@ -239,8 +239,7 @@ class Pool:
         while self.waits and self._room:
             queue = self._again or self._waiting
             fresh = queue is self._again
-            exchange = next(iter(queue))
-            del queue[exchange]
+            exchange, _ = queue.popitem(last=False)
             if self._idle and not fresh:
                 conn, _ = self._idle.popitem()
                 self._carry(conn, exchange, reused=conn in self._used)

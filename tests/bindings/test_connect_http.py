@@ -3,24 +3,16 @@
 import asyncio
 import json
 import re
-import shutil
 import signal
-import socket
-import ssl
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sansmcp import (
-    App,
     CallCancelled,
     ConnectionEnded,
-    Context,
     Era,
     Event,
     HttpFailure,
@@ -39,66 +31,13 @@ from sansmcp.errors import NetworkFailure, NetworkProblem
 from sansmcp.http.connector import HttpConnector
 from sansmcp.http.listener import ConnectionPolicy
 from sansmcp.http.old_sse_server import OldSsePaths
-from sansmcp_asyncio import Client, HttpServing, connect
+from sansmcp_asyncio import Client, connect
 
 from ..support import initialize_result
+from .http_support import closed_port, fails_with, listening, served, text_of
 from .support import run, soon
 
 MODES = [None, *(Legacy((r,)) for r in Revision if r is not Revision.V2026_07_28)]
-
-
-def make_app() -> App:
-    app = App("over http", "1.0", logging=True)
-
-    @app.tool()
-    def add(a: int, b: int) -> int:
-        return a + b
-
-    @app.tool()
-    async def count(upto: int, ctx: Context) -> str:
-        for step in range(upto):
-            ctx.progress(step + 1, upto)
-            await asyncio.sleep(0.01)
-        return "counted"
-
-    @app.tool()
-    async def wait() -> str:
-        await asyncio.Event().wait()
-        return "never"
-
-    @app.tool()
-    def large(size: int) -> str:
-        return "x" * size
-
-    @app.resource("file:///a.txt")
-    def a() -> str:
-        return "text of a"
-
-    @app.prompt()
-    def greet(name: str) -> str:
-        return f"hello {name}"
-
-    return app
-
-
-@asynccontextmanager
-async def served(**options: Any) -> AsyncIterator[HttpServing]:
-    async with asyncio.timeout(30), HttpServing(make_app(), **options) as serving:
-        yield serving
-
-
-def text_of(result: Any) -> str:
-    text = result.content[0].text
-    assert isinstance(text, str)
-    return text
-
-
-async def fails_with(kind: Any, url: str, **options: Any) -> Any:
-    """The error with which it is not possible to connect."""
-    with pytest.raises(kind) as caught:
-        async with connect(url, **options):
-            pass
-    return caught.value
 
 
 # every verb, in both eras ------------------------------------------------------------------------
@@ -256,13 +195,6 @@ def test_the_old_transport(path: str, use: OldSseUse) -> None:
 # no connection -----------------------------------------------------------------------------------
 
 
-def closed_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 @pytest.mark.case("R-07")
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 @pytest.mark.parametrize("mode", [None, Legacy()])
@@ -282,40 +214,6 @@ def test_a_name_without_an_address() -> None:
         assert "cannot connect to nowhere.invalid:80" in str(error)
 
     run(main)
-
-
-@asynccontextmanager
-async def listening(
-    serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
-    tls: ssl.SSLContext | None = None,
-) -> AsyncIterator[int]:
-    """A server by hand; gives its port."""
-    tasks: set[asyncio.Task[Any]] = set()
-    writers: list[asyncio.StreamWriter] = []
-
-    async def served(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        tasks.add(task)
-        writers.append(writer)
-        try:
-            await serve(reader, writer)
-        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass
-        finally:
-            writer.close()
-
-    server = await asyncio.start_server(served, "127.0.0.1", 0, ssl=tls)
-    async with asyncio.timeout(30), server:
-        try:
-            yield server.sockets[0].getsockname()[1]
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            for writer in writers:
-                writer.transport.abort()
-            await asyncio.sleep(0)
 
 
 def test_a_server_that_resets_or_speaks_something_else() -> None:
@@ -398,184 +296,6 @@ def test_the_end_of_a_session_is_waited_for_but_not_under_a_cancel() -> None:
                 await closing
             assert asyncio.get_running_loop().time() - begin < 1.0
             assert client.transport.finished
-
-    run(main)
-
-
-# TLS ---------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    """A certificate for ``localhost``, and its key."""
-    if shutil.which("openssl") is None:
-        pytest.skip("there is nothing to make a certificate with")
-    folder: Path = tmp_path_factory.mktemp("tls")
-    key, made = str(folder / "key.pem"), str(folder / "certificate.pem")
-    make = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost"
-    names = ["-addext", "subjectAltName=DNS:localhost"]
-    argv = [*make.split(), *names, "-keyout", key, "-out", made]
-    subprocess.run(argv, check=True, capture_output=True, timeout=30)
-    return made, key
-
-
-def contexts(certificate: tuple[str, str]) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """For the server, and for a client that trusts it."""
-    theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    theirs.load_cert_chain(*certificate)
-    return theirs, ssl.create_default_context(cafile=certificate[0])
-
-
-@pytest.mark.parametrize("mode", [None, Legacy()])
-def test_tls(certificate: Any, mode: Any) -> None:
-    theirs, ours = contexts(certificate)
-
-    async def main() -> None:
-        async with served(ssl=theirs) as serving:
-            url = f"https://localhost:{serving.port}/mcp"
-            async with connect(url, ssl=ours, mode=mode) as client:
-                assert text_of(await client.call_tool("add", {"a": 1, "b": 2})) == "3"
-                assert len(text_of(await client.call_tool("large", {"size": 1_000_000}))) == 1_000_000
-
-    run(main)
-
-
-def test_a_certificate_that_is_not_trusted_or_of_another_name(certificate: Any) -> None:
-    theirs, ours = contexts(certificate)
-
-    async def main() -> None:
-        async with served(ssl=theirs) as serving:
-            for url, context in [
-                (f"https://localhost:{serving.port}/mcp", None),
-                (f"https://127.0.0.1:{serving.port}/mcp", ours),
-            ]:
-                error = await fails_with(NetworkFailure, url, ssl=context)
-                assert error.problem is NetworkProblem.TLS
-                assert "check the certificate" in str(error)
-                assert "certificate verify failed" in str(error)
-        async with served() as serving:
-            error = await fails_with(NetworkFailure, f"https://127.0.0.1:{serving.port}/mcp")
-            assert error.problem is NetworkProblem.TLS
-
-    run(main)
-
-
-# proxies -----------------------------------------------------------------------------------------
-
-
-class ByHand:
-    """A proxy for both kinds of requests."""
-
-    def __init__(self, refuses: int | None = None) -> None:
-        self.heads: list[bytes] = []
-        self.refuses = refuses
-
-    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = await reader.readuntil(b"\r\n\r\n")
-        self.heads.append(head)
-        if self.refuses is not None:
-            writer.write(b"HTTP/1.1 %d Reason\r\ncontent-length: 0\r\n\r\n" % self.refuses)
-            return
-        method, target, _ = head.split(b" ", 2)
-        place = target if method == b"CONNECT" else target.split(b"/")[2]
-        host, _, port = place.decode().rpartition(":")
-        inner_reader, inner = await asyncio.open_connection(host, int(port))
-        if method == b"CONNECT":
-            writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-        else:
-            inner.write(head.replace(target, b"/" + target.split(b"/", 3)[3], 1))
-
-        async def carry(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-            while data := await source.read(65536):
-                if method != b"CONNECT" and data.startswith(b"POST http"):
-                    first, _, rest = data.partition(b" HTTP/1.1")
-                    data = b"POST /%b HTTP/1.1%b" % (first.split(b"/", 3)[3], rest)
-                sink.write(data)
-                await sink.drain()
-            sink.close()
-
-        try:
-            await asyncio.gather(carry(reader, inner), carry(inner_reader, writer))
-        finally:
-            inner.close()
-
-
-def test_a_plain_proxy() -> None:
-    proxy = ByHand()
-
-    async def main() -> None:
-        async with served() as serving, listening(proxy) as port:
-            through = f"http://me:s3cret@127.0.0.1:{port}"
-            async with connect(serving.url, proxy=through) as client:
-                assert text_of(await client.call_tool("add", {"a": 1, "b": 2})) == "3"
-                assert "s3cret" not in repr(client.transport)
-            assert proxy.heads[0].startswith(b"POST http://127.0.0.1:")
-            assert b"proxy-authorization: Basic " in proxy.heads[0]
-
-    run(main)
-
-
-def test_a_proxy_for_tls(certificate: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    theirs, ours = contexts(certificate)
-    proxy = ByHand()
-
-    async def main() -> None:
-        async with served(ssl=theirs) as serving, listening(proxy) as port:
-            url = f"https://localhost:{serving.port}/mcp"
-            async with connect(url, ssl=ours, proxy=f"http://127.0.0.1:{port}") as client:
-                assert text_of(await client.call_tool("add", {"a": 1, "b": 2})) == "3"
-            assert [head.split(b"\r\n")[0] for head in proxy.heads] == [
-                b"CONNECT localhost:%d HTTP/1.1" % serving.port
-            ]
-            error = await fails_with(NetworkFailure, url, proxy=f"http://127.0.0.1:{port}")
-            assert error.problem is NetworkProblem.TLS
-            assert "through the proxy" in str(error)
-            # what is on this computer is reached without the proxy of the environment
-            monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{closed_port()}")
-            async with connect(url, ssl=ours):
-                pass
-
-    run(main)
-
-
-def test_a_proxy_that_speaks_tls_itself(certificate: Any) -> None:
-    theirs, ours = contexts(certificate)
-    proxy = ByHand()
-
-    async def main() -> None:
-        async with served(ssl=theirs) as serving, listening(proxy, theirs) as port:
-            url = f"https://localhost:{serving.port}/mcp"
-            async with connect(url, ssl=ours, proxy=f"https://localhost:{port}") as client:
-                assert text_of(await client.call_tool("add", {"a": 1, "b": 2})) == "3"
-                assert len(text_of(await client.call_tool("large", {"size": 1_000_000}))) == 1_000_000
-            assert proxy.heads[0].startswith(b"CONNECT localhost:")
-
-    run(main)
-
-
-@pytest.mark.parametrize("status", [407, 502])
-def test_a_proxy_that_refuses(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def main() -> None:
-        async with listening(ByHand(refuses=status)) as port:
-            monkeypatch.setenv("https_proxy", f"http://me:s3cret@127.0.0.1:{port}")
-            error = await fails_with(NetworkFailure, "https://server.invalid/mcp")
-            assert (error.problem, error.status) == (NetworkProblem.PROXY, status)
-            assert f"the proxy http://127.0.0.1:{port} refused" in str(error)
-            assert "s3cret" not in f"{error!r}"
-            monkeypatch.setenv("no_proxy", ".invalid")
-            error = await fails_with(NetworkFailure, "https://server.invalid/mcp")
-            assert error.problem is NetworkProblem.NAME
-
-    run(main)
-
-
-def test_a_proxy_that_is_not_there() -> None:
-    async def main() -> None:
-        proxy = f"127.0.0.1:{closed_port()}"
-        for url in ("https://server.invalid/mcp", "http://server.invalid/mcp"):
-            error = await fails_with(NetworkFailure, url, proxy=proxy)
-            assert error.problem is NetworkProblem.PROXY
-            assert f"cannot connect to the proxy http://{proxy}" in str(error)
 
     run(main)
 
