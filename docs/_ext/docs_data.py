@@ -19,6 +19,8 @@ from docs_text import attribute_docs, first_sentence, prose, summary, table
 
 import sansmcp
 from sansmcp import errors, events, limits, ops, states, stdio
+from sansmcp.http.legacy_session import SessionPolicy
+from sansmcp.http.listener import ConnectionPolicy
 from sansmcp.revisions import Era
 from sansmcp.types.methods import Kind
 
@@ -38,6 +40,8 @@ def shown(name: str, value: object) -> str:
     """A default as people write it."""
     if value is None or isinstance(value, bool):
         return {None: "off", True: "yes", False: "no"}[value]
+    if callable(value):
+        return "in memory"  # the store of sessions, which is the one that is a function
     if isinstance(value, float) or name in SECONDS:
         return f"{value:g} s"
     if isinstance(value, int) and value >= 8 * limits.KIB and value % limits.KIB == 0 and name not in COUNTS:
@@ -361,6 +365,9 @@ GENERATED: Final[Mapping[str, Callable[[], str]]] = {
     "timeouts": lambda: defaults_table(limits.Timeouts),
     "ladder": lambda: defaults_table(stdio.ShutdownLadder),
     "pool": lambda: defaults_table(sansmcp.PoolPolicy),
+    "reconnect": lambda: defaults_table(sansmcp.ReconnectPolicy),
+    "connections": lambda: defaults_table(ConnectionPolicy),
+    "sessions": lambda: defaults_table(SessionPolicy),
     "restart": lambda: defaults_table(stdio.RestartPolicy, RESTART_NOTES),
     "probe": probe_table,
     "handshake": handshake_table,

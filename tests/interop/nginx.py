@@ -49,18 +49,17 @@ async def nginx(
     http: str = "",
     server: str = "",
     location: str = "",
-    target: str = "",
     behind: str | None = None,
 ) -> AsyncIterator[str]:
     """The address of an nginx before the server at `port`.
 
     The others are directives for each part of its configuration, which has none but what it needs;
-    with `behind` the server is a group with these directives. `target` is what to proxy to instead.
+    with `behind` the server is a group with these directives.
     Skips the test where there is no nginx.
     """
     if NGINX is None:
         pytest.skip("nginx is not installed: `.ci/run` installs it where it may")
-    upstream = target or f"{HOST}:{port}"
+    upstream = f"{HOST}:{port}"
     if behind is not None:
         upstream = "group"
         http += f"upstream group {{ server {HOST}:{port}; {behind} }}"

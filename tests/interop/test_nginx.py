@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -25,6 +26,7 @@ from sansmcp import (
     RequestReceived,
     ServerStreamOpened,
 )
+from sansmcp.http.guard import GuardPolicy
 from sansmcp.http.old_sse import OldSseUse
 from sansmcp.http.old_sse_server import OldSsePaths
 from sansmcp.revisions import Era
@@ -280,25 +282,51 @@ async def test_a_server_that_says_nothing(mode: Mode | None, tmp_path: Path) -> 
             told(await refused(url, mode=mode), 504, "too long for what is before it")
 
 
-# more than one machine ---------------------------------------------------------------------------
+# what the guide says -----------------------------------------------------------------------------
 
-BY_ERA = """
-upstream every {{ server {host}:{one}; server {host}:{two}; }}
-upstream first {{ server {host}:{one}; }}
-map $http_mcp_protocol_version $machines {{ "2026-07-28" every; default first; }}
-"""
+GUIDE = Path(__file__).parents[2] / "docs" / "http.md"
+
+
+def configurations() -> tuple[str, str]:
+    """The two of the guide: a location, and what stands around locations."""
+    location, around = re.findall(
+        r"^```nginx\n(.*?)^```$", GUIDE.read_text("utf-8"), re.MULTILINE | re.DOTALL
+    )
+    return location, around
+
+
+@both_eras
+@pytest.mark.req("R6", "R8")
+@asynchronous
+async def test_the_configuration_of_the_guide(mode: Mode | None, tmp_path: Path) -> None:
+    desk, large = Desk(), "x" * 2_000_000
+    policy = GuardPolicy(hosts=["mcp.example.com"])
+    async with desk.serving(policy=policy) as serving:
+        location = configurations()[0].replace("127.0.0.1:8000", f"{HOST}:{serving.port}")
+        # Only the name is another than that of an address that can be reached here.
+        location = location.replace("Host $host;", "Host mcp.example.com;")
+        async with (
+            nginx(serving.port, folder=tmp_path, server=location) as url,
+            reach(url, mode=mode) as client,
+        ):
+            desk.go.set()
+            steps: list[ProgressReported] = []
+            await client.call_tool("report", {}, on_progress=steps.append)
+            assert len(steps) == 2
+            assert text_of(await client.call_tool("echo", {"text": large})) == large
 
 
 @pytest.mark.req("P1", "W11")
 @asynchronous
-async def test_two_machines(tmp_path: Path) -> None:
+async def test_the_configuration_for_two_machines(tmp_path: Path) -> None:
     """Modern requests go anywhere. A session is in one place, and what begins one goes there, too."""
-    one, two = Desk(), Desk()
+    one, two, port = Desk(), Desk(), free_port()
     async with one.serving() as first, two.serving() as second:
-        by_era = BY_ERA.format(host=HOST, one=first.port, two=second.port)
-        async with nginx(
-            first.port, folder=tmp_path, http=by_era, location=HOST_KEPT, target="$machines"
-        ) as url:
+        around = configurations()[1].replace("listen 80;", f"listen {HOST}:{port};")
+        for address, serving in (("10.0.0.1:8000", first), ("10.0.0.2:8000", second)):
+            around = around.replace(address, f"{HOST}:{serving.port}")
+        async with nginx(first.port, folder=tmp_path, http=around):
+            url = f"http://{HOST}:{port}"
             async with reach(url) as client:
                 assert client.era is Era.MODERN
                 for _ in range(10):
@@ -309,6 +337,7 @@ async def test_two_machines(tmp_path: Path) -> None:
             async with reach(url, mode=Legacy()) as client:
                 for _ in range(10):
                     await client.call_tool("echo", {"text": "x"})
+            assert one.served["tools/call"] == shared[0] + 10
             assert two.served["tools/call"] == shared[1]
 
 
