@@ -113,7 +113,7 @@ def connect(
     `on_event` sees every event and `on_wire` every byte, as they come, of all connections. What they
     raise goes to the loop's exception handler. `info` is who this client says it is. The options are
     in `EngineOptions`; for a child process there are those of `StdioOptions` too, over HTTP those of
-    `HttpClientOptions`. Raises LocalProtocolError for those of the other kind.
+    `HttpClientOptions`. Raises LocalProtocolError for those of the other kind, and a target that is none.
 
     Entering raises why there is no connection: `ConnectTimeout`, `NoCommonVersion`, `NetworkFailure`,
     `ConnectionEnded` with exit code and last words, or another `SansmcpError`. Nothing is left behind
@@ -149,6 +149,9 @@ def connect(
         )
 
     if url is not None:
+        from sansmcp.http.url import parse_url
+
+        parse_url(url)
         return Opening(reach)
     command = _command(target, own)
     return Opening(start)
