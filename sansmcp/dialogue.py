@@ -27,7 +27,17 @@ from .errors import (
     RemoteProtocolError,
 )
 from .events import Harmless, RequestFailed, ResultReady
-from .questions import Ask, ElicitUrl, NeedsInput, PagesFirst, Question, check_askable
+from .questions import (
+    Ask,
+    Elicit,
+    ElicitUrl,
+    ListRoots,
+    NeedsInput,
+    PagesFirst,
+    Question,
+    Sample,
+    check_askable,
+)
 from .revisions import Era
 from .session import modern
 from .session.calls import Call, IncomingRequest
@@ -130,11 +140,15 @@ class Dialogue:
         """Answers of earlier rounds, as they stand on the wire."""
         self._given: dict[str, JsonValue] = {}
         """Answers that came with the request and that nobody asked for yet."""
+        self._expected: dict[str, Question[Any]] = {}
+        """What the round before asked to be called again for."""
         self._answers: dict[str, Any] = {}
         """The answers that are known and asked for, in their class."""
         self._used: set[str] = set()
         self._numbers: dict[str, int] = {}
         self._pending: dict[str, dict[str, Any]] = {}
+        self._awaited: dict[str, Question[Any]] = {}
+        """What has to be answered before the handler is called again (modern)."""
         self._reruns = 0
         self._invalid: dict[str, str] = {}
         """Answers that are none to what was asked, and why."""
@@ -146,6 +160,9 @@ class Dialogue:
         if isinstance(memory, dict):
             kept = memory.get("answers")
             self._kept = dict(kept) if isinstance(kept, dict) else {}
+            expected = memory.get("expected")
+            if isinstance(expected, dict):
+                self._expected = {key: _recalled(question) for key, question in expected.items()}
             self.state = memory.get("state")
         self._given = dict(given)
 
@@ -155,6 +172,8 @@ class Dialogue:
         memory: dict[str, JsonValue] = {}
         if self._kept:
             memory["answers"] = dict(self._kept)
+        if self._awaited:
+            memory["expected"] = {key: _brief(question) for key, question in self._awaited.items()}
         if self.state is not None:
             memory["state"] = self.state
         return memory or None
@@ -168,7 +187,7 @@ class Dialogue:
 
     def remark(self, now: float) -> None:
         """Tell what was ignored in the request. To be called once, when all was asked."""
-        unasked, self._given = list(self._given), {}
+        unasked, self._given = [key for key in self._given if key not in self._expected], {}
         invalid, self._invalid = self._invalid, {}
         if unasked:
             text = f"answers to nothing that was asked: {_some(map(_shown, unasked))}"
@@ -181,8 +200,16 @@ class Dialogue:
 
     @property
     def answers(self) -> Mapping[str, Any]:
-        """Every answer that is known, by its key. One that is no answer to anything is left out."""
-        for source in (dict(self._kept), self._given):
+        """Every answer that is known, by its key. One that is no answer to anything is left out.
+
+        What was asked for a handler to be called again is held against its question. What a coroutine
+        or a generator asked is not known before it asks again: then an answer shows by its shape what
+        it is.
+        """
+        for key, question in self._expected.items():
+            self._known(key, question)
+        given = {} if self._expected else self._given
+        for source in (dict(self._kept), given):
             for key, raw in list(source.items()):
                 if key not in self._answers:
                     source.pop(key)
@@ -256,6 +283,8 @@ class Dialogue:
             self._kept.pop(key, None)
         self._used.clear()
         self._numbers.clear()
+        if self.request.era is Era.MODERN:
+            self._awaited = questions
         self._put(turn, questions, now)
         return turn
 
@@ -339,6 +368,27 @@ class Dialogue:
         if isinstance(question, ElicitUrl) and question.elicitation_id is None and entropy is not None:
             question = attrs.evolve(question, elicitation_id=entropy(16).hex())
         return question.params(self.request.revision)
+
+
+def _brief(question: Question[Any]) -> JsonValue:
+    """As much of a question as tells what its answer has to be."""
+    if isinstance(question, Elicit):
+        return {"kind": question.kind, "schema": question.schema}
+    return {"kind": question.kind}
+
+
+def _recalled(brief: JsonValue) -> Question[Any]:
+    """A question that has the same answers as that of which `brief` was made."""
+    members = brief if isinstance(brief, dict) else {}
+    schema = members.get("schema")
+    match members.get("kind"):
+        case Elicit.kind:
+            return Elicit("", schema if isinstance(schema, dict) else {})
+        case Sample.kind:
+            return Sample((), max_tokens=1)
+        case ListRoots.kind:
+            return ListRoots()
+    return ElicitUrl("", "")
 
 
 def _shown(key: str) -> str:

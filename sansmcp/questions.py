@@ -110,16 +110,18 @@ class Elicit(Question[ElicitResult]):
 
     def params(self, revision: Revision) -> dict[str, Any]:
         """As `Question.params`."""
-        asked = {"mode": "form", "message": self.message, "requestedSchema": self._raw_schema()}
+        asked = {"mode": "form", "message": self.message, "requestedSchema": self.schema}
         return project(asked, ElicitRequestFormParams, revision)
 
     def problems(self, answer: ElicitResult) -> list[str]:
         """As `Question.problems`: whether an accepted form is filled in as its schema says."""
         if answer.action != "accept":
             return []
-        return check_form(self._raw_schema(), answer.content)
+        return check_form(self.schema, answer.content)
 
-    def _raw_schema(self) -> dict[str, Any]:
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The schema as JSON."""
         schema = self.requested_schema
         return dict(schema) if isinstance(schema, Mapping) else unstructure(schema, LATEST)
 

@@ -6,6 +6,8 @@ from collections.abc import Generator, Mapping
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sansmcp import (
     App,
@@ -177,6 +179,37 @@ def test_earlier_answers_stand_in_every_form() -> None:
     last = talk.tool("returns", inputResponses=given, **_state(second))
     assert last["content"][0]["text"] == SUMMARY
     assert talk.ignored == [Harmless.UNASKED_ANSWER]
+
+
+GARBAGE = [None, 5, {}, {"action": "x"}, {"action": "accept", "content": {}}, SAMPLED, ROOTS, ACCEPTED]
+
+
+@pytest.mark.req("E12", "E14", "E15")
+@settings(deadline=None, max_examples=60)
+@given(st.sampled_from(FORMS), st.data())
+def test_however_a_client_answers_it_comes_to_the_same_end(form: str, data: st.DataObject) -> None:
+    """In parts, with what was not asked, with garbage, having lost the answers so far: then with all."""
+    answers = {"elicitation/create": ACCEPTED, "sampling/createMessage": SAMPLED, "roots/list": ROOTS}
+    talk = Talk(asking_app(state_keys=[KEY]), MODERN)
+    result = talk.tool(form)
+    for number in range(12):
+        asked = result.get("inputRequests")
+        if asked is None:
+            break
+        right = {key: answers[question["method"]] for key, question in asked.items()}
+        given = right
+        if number < 6:
+            kept = data.draw(st.sets(st.sampled_from(sorted(asked))))
+            given = {key: right[key] for key in kept}
+            keys = st.sampled_from(["x", *asked])
+            given |= data.draw(st.dictionaries(keys, st.sampled_from(GARBAGE), max_size=2))
+        loses = number < 6 and form != "returns" and data.draw(st.booleans())
+        state = {} if loses else _state(result)
+        result = talk.tool(form, inputResponses=given, **state)
+        assert result["resultType"] in ("input_required", "complete")
+    assert "isError" not in result
+    if form != "returns":  # which trusts the user to fill in its forms
+        assert result["content"][0]["text"] == SUMMARY
 
 
 @pytest.mark.req("E12")
