@@ -121,7 +121,7 @@ def test_what_would_seal_badly_is_refused(make: Callable[[], Any]) -> None:
         make()
 
 
-@pytest.mark.req("E14", "AA9")
+@pytest.mark.req("E14")
 def test_no_key_is_shown() -> None:
     assert repr(HmacSealer([KEY, OTHER])) == "HmacSealer(2 keys, ttl=600)"
 
@@ -251,7 +251,7 @@ def test_another_sealer_may_do_it() -> None:
     assert not goes_on(talk.tool("awaits", requestState=state + "x"))
 
 
-@pytest.mark.req("E14", "AA6")
+@pytest.mark.req("E14")
 @pytest.mark.parametrize("value", [{"x": float("nan")}, {"x": object()}, "y" * 300_000])
 def test_a_state_that_cannot_be_carried_fails_the_request(value: Any) -> None:
     errors: list[BaseException] = []
@@ -268,7 +268,7 @@ def test_a_state_that_cannot_be_carried_fails_the_request(value: Any) -> None:
     assert "y" * 50 not in str(errors[0])
 
 
-@pytest.mark.req("E14", "AA6")
+@pytest.mark.req("E14")
 def test_the_size_of_a_state_is_bounded() -> None:
     app = asking_app(state_keys=[KEY])
     _, state = second_round(app)
@@ -279,7 +279,7 @@ def test_the_size_of_a_state_is_bounded() -> None:
     assert small.tool("awaits", inputResponses={"elicit-1": ACCEPTED})["code"] == -32603
 
 
-@pytest.mark.req("E14", "AA9")
+@pytest.mark.req("E14")
 @pytest.mark.parametrize("form", FORMS)
 def test_nothing_of_a_state_is_shown(form: str) -> None:
     errors: list[BaseException] = []
