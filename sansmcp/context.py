@@ -241,11 +241,11 @@ class Context:
 
         None until it is set, here or by `NeedsInput`.
         """
-        return self.dialogue.state
+        return self.dialogue.app_state
 
     @state.setter
     def state(self, value: JsonValue) -> None:
-        self.dialogue.state = value
+        self.dialogue.app_state = value
 
     def can(self, *questions: AnyQuestion) -> bool:
         """Whether all of these can be asked: the client declared it, and its revision has it.

@@ -133,7 +133,7 @@ class Dialogue:
     def __init__(self, request: IncomingRequest, engine: Answers, host: Host) -> None:
         self.request: Final = request
         self.engine: Final = engine
-        self.state: JsonValue = None
+        self.app_state: JsonValue = None
         """The application's own."""
         self._host = host
         self._kept: dict[str, JsonValue] = {}
@@ -163,7 +163,7 @@ class Dialogue:
             expected = memory.get("expected")
             if isinstance(expected, dict):
                 self._expected = {key: _recalled(question) for key, question in expected.items()}
-            self.state = memory.get("state")
+            self.app_state = memory.get("state")
         self._given = dict(given)
 
     @property
@@ -174,8 +174,8 @@ class Dialogue:
             memory["answers"] = dict(self._kept)
         if self._awaited:
             memory["expected"] = {key: _brief(question) for key, question in self._awaited.items()}
-        if self.state is not None:
-            memory["state"] = self.state
+        if self.app_state is not None:
+            memory["state"] = self.app_state
         return memory or None
 
     def round_result(self) -> dict[str, Any]:
@@ -277,7 +277,7 @@ class Dialogue:
             turn.error = error
             return turn
         if required.state is not None:
-            self.state = required.state
+            self.app_state = required.state
         for key in questions:
             self._answers.pop(key, None)
             self._kept.pop(key, None)
