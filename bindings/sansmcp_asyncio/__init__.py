@@ -11,15 +11,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from ._client import Client, Events, Opening
+    from ._client import Client, Opening
     from ._connect import ConnectOptions, EngineOptions, HttpClientOptions, StdioOptions, connect
+    from ._events import Events
     from ._http import HttpOptions, HttpServing, serve_http
     from ._listen import Changes, ListenOptions
     from ._many import Connections, connect_many
     from ._memory import connect_memory
+    from ._options import ListOptions, Options
     from ._questions import QuestionOptions
     from ._stdio import serve_stdio
-    from ._verbs import ListOptions, Options, Verbs
+    from ._verbs import Verbs
 
 __all__ = [
     "Changes",
@@ -46,15 +48,17 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    "_client": ("Client", "Events", "Opening"),
+    "_client": ("Client", "Opening"),
     "_connect": ("ConnectOptions", "EngineOptions", "HttpClientOptions", "StdioOptions", "connect"),
+    "_events": ("Events",),
     "_http": ("HttpOptions", "HttpServing", "serve_http"),
     "_listen": ("Changes", "ListenOptions"),
     "_many": ("Connections", "connect_many"),
     "_memory": ("connect_memory",),
+    "_options": ("ListOptions", "Options"),
     "_questions": ("QuestionOptions",),
     "_stdio": ("serve_stdio",),
-    "_verbs": ("ListOptions", "Options", "Verbs"),
+    "_verbs": ("Verbs",),
 }
 _HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names}
 

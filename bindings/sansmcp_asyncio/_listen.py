@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, Self, TypedDict
 
@@ -21,9 +20,11 @@ from sansmcp.session.calls import Call
 from sansmcp.session.subscriptions import ChangeBuffer, Relisten
 
 if TYPE_CHECKING:
+    import asyncio
+
     from sansmcp.types.subscriptions import SubscriptionFilter
 
-    from ._client import Client
+    from ._base import BaseClient
 
 Change = ListChanged | ResourceUpdated | SubscriptionInterrupted | ChangesMissed
 """What a subscription brings: what changed, and, with `relisten`, that it was interrupted."""
@@ -57,22 +58,14 @@ class ListenOptions(TypedDict, total=False):
     """Changes that may wait to be read, **64** unless given; past it the subscription lags and ends."""
 
 
-class Changes:
-    """A subscription: made by `Client.listen`, opened by its context::
+class BaseChanges:
+    """A subscription; how to wait for what it brings is left to whoever derives."""
 
-        async with client.listen(tools=True, resources=["file:///a"]) as changes:
-            async for change in changes: ...
-
-    Entering waits for the server and raises its refusal. What is not read waits, the same news once.
-    The iteration ends when the server ends the subscription in an orderly way, or `close` is called;
-    it raises `SubscriptionLost`, after what was told before, when changes may have been missed.
-    """
-
-    def __init__(self, client: Client, options: ListenOptions) -> None:
+    def __init__(self, client: BaseClient, options: ListenOptions) -> None:
         self._client = client
         self._options: dict[str, Any] = {**options}
         self._buffer = ChangeBuffer(self._options.pop("max_buffered", 64))
-        self._arrived = asyncio.Event()
+        self._arrived = client._pump.make_flag()
         self._opened: asyncio.Future[None] = client._loop.create_future()
         self._call: Call | None = None
         self.honored: SubscriptionFilter | None = None
@@ -82,7 +75,7 @@ class Changes:
         self.closed: SubscriptionClosed | None = None
         """How it ended. None while it is open."""
 
-    async def __aenter__(self) -> Self:
+    def _begin(self) -> None:
         if self._call is not None:
             raise RuntimeError("a subscription is opened once")
         client = self._client
@@ -90,15 +83,6 @@ class Changes:
         self._call = client._engine.listen(now=client._loop.time(), **self._options)
         client._listening[self._call] = self
         client._pump.drain()
-        try:
-            await self._opened
-        except asyncio.CancelledError:
-            self.close()
-            raise
-        return self
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """End it. What was told before can still be read. Harmless twice."""
@@ -108,23 +92,18 @@ class Changes:
         if self._call is not None and self._client._pump.failure is None:
             self._client._pump.input(verb, self._call)
 
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Change:
-        while True:
-            event = self._buffer.take()
-            if event is not None:
-                return event  # type: ignore[return-value]  # nothing else is put in
-            if self.closed is not None:
-                raise self._end(self.closed)
+    def _take(self) -> tuple[Change | None, SubscriptionClosed | None]:
+        """The next change if there is one, and how it ended if none will come."""
+        event = self._buffer.take()
+        if event is None and self.closed is None:
             self._arrived.clear()
-            await self._arrived.wait()
+        return event, None if event is not None else self.closed  # type: ignore[return-value]  # nothing else is put in
 
     @staticmethod
-    def _end(closed: SubscriptionClosed) -> Exception:
+    def _lost(closed: SubscriptionClosed) -> Exception | None:
+        """What is to be raised for that end. None: it ended in an orderly way."""
         if closed.reason in (CloseReason.LOCAL, CloseReason.GRACEFUL):
-            return StopAsyncIteration()
+            return None
         text = f"{closed.call.subject}: its changes were not read as fast as they came"
         lost = SubscriptionLost(text if closed.error is None else str(closed.error), reason=closed.reason)
         lost.__cause__ = closed.error
@@ -157,4 +136,40 @@ class Changes:
         self._arrived.set()
 
 
-__all__ = ["EVENTS_OF_CHANGES", "Change", "Changes", "ListenOptions"]
+class Changes(BaseChanges):
+    """A subscription: made by `Client.listen`, opened by its context::
+
+        async with client.listen(tools=True, resources=["file:///a"]) as changes:
+            async for change in changes: ...
+
+    Entering waits for the server and raises its refusal. What is not read waits, the same news once.
+    The iteration ends when the server ends the subscription in an orderly way, or `close` is called;
+    it raises `SubscriptionLost`, after what was told before, when changes may have been missed.
+    """
+
+    async def __aenter__(self) -> Self:
+        self._begin()
+        try:
+            await self._opened
+        except BaseException:  # a refusal, or whatever the loop cancels with
+            self.close()
+            raise
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Change:
+        while True:
+            change, closed = self._take()
+            if change is not None:
+                return change
+            if closed is not None:
+                raise self._lost(closed) or StopAsyncIteration()
+            await self._arrived.wait()
+
+
+__all__ = ["EVENTS_OF_CHANGES", "BaseChanges", "Change", "Changes", "ListenOptions"]

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Self, Unpack
+from typing import TYPE_CHECKING, Self, Unpack
 
 from sansmcp.errors import SansmcpError
 from sansmcp.toolset import ToolFeedback, Toolset, tool_feedback
 from sansmcp.wire.jsoncodec import JsonValue
 
 from ._client import Client, Opening
-from ._verbs import Options
+from ._options import Options
+from ._waiting import together
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 class Connections:
@@ -62,7 +65,7 @@ class Connections:
 
     async def _connect(self, name: str, opening: Opening) -> None:
         try:
-            client = await opening
+            client = await opening.connected(self._loop)
         except SansmcpError as error:
             self.failures[name] = error
             return
@@ -78,10 +81,14 @@ class Connections:
             await client.aclose()
 
     async def __aenter__(self) -> Self:
+        import asyncio
+
+        return await self._enter(asyncio.get_running_loop())
+
+    async def _enter(self, loop: asyncio.AbstractEventLoop) -> Self:
+        self._loop = loop
         try:
-            async with asyncio.TaskGroup() as group:
-                for name, opening in self._servers.items():
-                    group.create_task(self._connect(name, opening))
+            await together(self._loop, *(self._connect(*server) for server in self._servers.items()))
             # One after the other, so that names are given in the order of the servers.
             for name in [n for n in self._servers if n in self.clients]:
                 client = self.clients[name]
@@ -101,7 +108,7 @@ class Connections:
         await self._close()
 
     async def _close(self) -> None:
-        await asyncio.gather(*(client.aclose() for client in self.clients.values()))
+        await together(self._loop, *(client.aclose() for client in self.clients.values()))
 
 
 def connect_many(

@@ -5,7 +5,6 @@ After every input or verb: the ops, then the events, then the timer. Nothing is 
 
 from __future__ import annotations
 
-import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, assert_never
@@ -13,7 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, assert_never
 from sansmcp.events import Event
 from sansmcp.ops import Close, CloseWrite, Connect, ConnectionId, Kill, Op, Spawn, StartTls, Terminate, Write
 
+from ._waiting import Flag
+
 if TYPE_CHECKING:  # a client need not load what a server is made of, nor the other way round
+    import asyncio
+
     from sansmcp.http.connector import HttpConnector
     from sansmcp.line_client import LineClient
     from sansmcp.line_server import LineServer
@@ -77,7 +80,7 @@ class Pump:
         self.transport = transport
         self.loop = loop
         self.channels: dict[ConnectionId, Channel] = {}
-        self.gone = asyncio.Event()
+        self.gone = self.make_flag()
         """Set when the transport is finished and every channel is closed."""
         self.failure: Exception | None = None
         """What ended the pump although the transport was not finished."""
@@ -91,6 +94,10 @@ class Pump:
         self._asked = 0
         """Drains asked for since the last one."""
         self._reading = True
+
+    def make_flag(self) -> Flag:
+        """A flag to wait for as this loop does."""
+        return Flag(self.loop)
 
     # in ------------------------------------------------------------------------------------------
 

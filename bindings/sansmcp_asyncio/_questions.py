@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import sys
 import warnings
@@ -22,7 +21,11 @@ from sansmcp.types.lifecycle import (
 )
 from sansmcp.types.methods import Method
 
+from ._waiting import together
+
 if TYPE_CHECKING:  # who is asked nothing need not load what can be asked
+    import asyncio
+
     from sansmcp.types.elicitation import (
         ElicitRequestFormParams,
         ElicitRequestURLParams,
@@ -104,10 +107,13 @@ class Callbacks:
             return False
         if call is not None and not call.auto_rounds:
             return False
+        self._start(event, engine, pump)
+        return True
+
+    def _start(self, event: InputRequired, engine: ClientEngine, pump: Pump) -> None:
         task = pump.loop.create_task(self._answer(event, engine, pump))
         self._tasks[event.round] = task
         task.add_done_callback(lambda _: self._tasks.pop(event.round))
-        return True
 
     def stop(self) -> None:
         """Look for no more answers."""
@@ -115,15 +121,12 @@ class Callbacks:
             task.cancel()
 
     async def _answer(self, event: InputRequired, engine: ClientEngine, pump: Pump) -> None:
+        # A callback that was cancelled, but not from here, gives no answer and no error.
+        cause: Exception = McpError(ErrorCode.INTERNAL_ERROR, "the client gave up to look for an answer")
         try:
-            async with asyncio.TaskGroup() as group:
-                for key in event.requests:
-                    group.create_task(self._answer_one(key, event, engine, pump))
-        except ExceptionGroup as raised:
-            cause = raised.exceptions[0]
-        else:
-            # A callback that was cancelled, but not from here, gave no answer and no error.
-            cause = McpError(ErrorCode.INTERNAL_ERROR, "the client gave up to look for an answer")
+            await together(pump.loop, *(self._answer_one(k, event, engine, pump) for k in event.requests))
+        except Exception as raised:
+            cause = raised
         if event.round.open:
             self._refuse(event.round, cause, engine, pump)
 
@@ -156,10 +159,12 @@ class Callbacks:
         pump.soon()
 
 
-def take_callbacks(options: Mapping[str, Any]) -> tuple[Callbacks, dict[str, Any]]:
+def take_callbacks(
+    options: Mapping[str, Any], kind: type[Callbacks] = Callbacks
+) -> tuple[Callbacks, dict[str, Any]]:
     """What answers questions, and the engine's options: the others, and what is declared by it."""
     rest = {name: value for name, value in options.items() if name not in QuestionOptions.__annotations__}
-    callbacks = Callbacks(cast(QuestionOptions, options))
+    callbacks = kind(cast(QuestionOptions, options))
     rest["capabilities"] = callbacks.declare(rest.get("capabilities"))
     return callbacks, rest
 
@@ -173,7 +178,7 @@ def _warn_once(name: str, method: str) -> None:
     _warned.add(name)
     frame, level = sys._getframe(1), 2
     # Where the client is made, through `async with` or `await`: only there Python shows it.
-    while frame.f_back is not None and frame.f_globals["__name__"].startswith(__package__):
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("sansmcp_"):
         frame, level = frame.f_back, level + 1
     told = f"{name}: {method} is deprecated since revision 2026-07-28 of the protocol"
     warnings.warn(told, DeprecationWarning, stacklevel=level)
