@@ -14,9 +14,10 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeVar
 
-from .context import Answers, Context
+from .context import Answers, Context, Host
 from .errors import CapabilityMissing, ErrorCode, LocalProtocolError, McpError, QuestionFailed
 from .events import ListKind
+from .extensions.extension import Extension, ExtensionMethod, check_distinct
 from .invocation import Convert, Handler, Invocation
 from .limits import SERVER_LIMITS, Limits, Timeouts
 from .questions import AnyQuestion, check_askable
@@ -77,6 +78,8 @@ class App:
     a tool whose schema it cannot use.
 
     `keep` says how long clients may use a list again; None: not at all.
+
+    `extensions` are declared, and their methods served.
     """
 
     def __init__(
@@ -97,6 +100,7 @@ class App:
         validator: SchemaValidator | Literal["auto"] | None = "auto",
         keep: Keep | None = None,
         on_error: Callable[[BaseException, int], None] | None = None,
+        extensions: Sequence[Extension] = (),
     ) -> None:
         if page_size is not None and page_size < 1:
             raise LocalProtocolError(f"page_size must be at least 1, got {page_size}")
@@ -113,6 +117,9 @@ class App:
         self._on_error = on_error
         self._failures = 0
         self._publishers: dict[Publish, None] = {}
+        check_distinct(extensions)
+        self._extensions = tuple(extensions)
+        self._extended: dict[str, tuple[ExtensionMethod, Registered]] = {}
         self._tools: dict[str, RegisteredTool] = {}
         self._resources: dict[str, Registered] = {}
         self._templates: dict[str, tuple[UriTemplate, Registered]] = {}
@@ -129,6 +136,11 @@ class App:
             "resources/templates/list": self._list_templates,
             "prompts/list": self._lister("prompts", self._prompts),
         }
+        for extension in self._extensions:
+            extension.adopt(self)
+            for added, method in extension.methods.items():
+                if method.handler is not None:
+                    self._extended[added] = (method, Registered(None, method.handler))
 
     # registration --------------------------------------------------------------------------------
 
@@ -325,15 +337,27 @@ class App:
         for publish in list(self._publishers):
             publish(lambda answers, now: answers.notify_updated(uri, now=now))
 
-    def attach(self, publish: Publish) -> Callable[[], None]:
+    def publish(self, action: Callable[[Answers, float], object]) -> None:
+        """For extensions: tell clients something, by whatever serves the app. As `notify_changed`."""
+        for publish in list(self._publishers):
+            publish(action)
+
+    def principal_of(self, request: IncomingRequest) -> str | None:
+        """Who made a request, as `principal` says."""
+        return self._seals.principal_of(request)
+
+    def attach(self, publish: Publish, host: Host | None = None) -> Callable[[], None]:
         """For a binding that serves the app: how its clients are told of changes. Returns how to stop.
 
         `publish` runs what it is given with the engine, or whatever has the engines, and the time; it
-        may be called from any thread.
+        may be called from any thread. `host` is what its contexts have.
         """
         self._publishers[publish] = None
 
         def detach() -> None:
+            if host is not None and publish in self._publishers:
+                for extension in self._extensions:
+                    extension.host_gone(host)
             self._publishers.pop(publish, None)
 
         return detach
@@ -381,6 +405,7 @@ class App:
             capabilities=self.capabilities,
             instructions=self.instructions,
             methods=tuple(self._methods),
+            extensions=self._extensions,
             revisions=revisions,
             limits=limits,
             timeouts=timeouts,
@@ -407,11 +432,17 @@ class App:
             if slot is not None:
                 step = slot(engine, request, context)
             else:
-                entry = self._methods[request.method]
+                extended = self._extended.get(request.method)
+                method, entry = extended or (None, self._methods[request.method])
                 params = {k: v for k, v in request.params.items() if k != "_meta"}
-                step = self._invoke(engine, request, context, entry, (params,), {}, _custom_result)
+                if method is not None and method.inline:
+                    step = entry.function(params, ctx=context, now=now)
+                else:
+                    step = self._invoke(engine, request, context, entry, (params,), {}, _custom_result)
             if isinstance(step, Invocation):
                 self._seals.resume(context, now=now)
+                for extension in self._extensions:
+                    extension.begin(step, now=now)
                 return step
             engine.respond(request, step, now=now)
         except Exception as error:
@@ -430,9 +461,7 @@ class App:
     ) -> Invocation:
         if entry.context:
             keywords = {**keywords, "ctx": context}
-        return Invocation(
-            entry.function, arguments, keywords, request, entry.is_async, context, self, engine, convert
-        )
+        return Invocation(entry.function, arguments, keywords, entry.is_async, context, self, convert)
 
     # slots: one per method -----------------------------------------------------------------------
 

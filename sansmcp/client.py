@@ -14,7 +14,7 @@ Specification: 2026-07-28, basic/index, basic/versioning, basic/patterns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 from .errors import (
@@ -33,14 +33,15 @@ from .events import (
     RequestReceived,
     ResultReady,
 )
+from .extensions.extension import Extension
 from .limits import CLIENT_LIMITS, Limits, Timeouts
 from .revisions import Era, Revision
 from .session import legacy, modern
-from .session.asking import Asking
 from .session.cache import CacheMode, CacheUse
 from .session.caching import Caching
 from .session.calls import BatchReply, Call, IncomingRequest
 from .session.era import Auto, Mode, TransportKind, Verdict
+from .session.extending import Extending
 from .session.gates import check_params, declared
 from .session.listening import SUBSCRIBE, UNSUBSCRIBE
 from .session.pagination import PageWalk
@@ -64,14 +65,15 @@ Timeout: TypeAlias = float | _Default | None
 """Seconds, None for no limit, or `DEFAULT` for the engine's own."""
 
 
-class ClientEngine(Asking, Caching):
+class ClientEngine(Extending, Caching):
     """One client connection as a state machine.
 
     `info` is who this client says it is. `capabilities` is what it can be asked for. `mode` is
     `Auto()` (probe, then the newest version in common), `Legacy()` or `Pin(revision)`. `prior` is
     a verdict remembered from an earlier connection to the same server: then nothing is probed, and
     the first answer that contradicts it drops it. `strict` turns tolerances into faults. With `cache`,
-    results are kept as long as the server allows, and used again.
+    results are kept as long as the server allows, and used again. `extensions` are declared, and do what
+    they do.
     """
 
     def __init__(
@@ -91,6 +93,7 @@ class ClientEngine(Asking, Caching):
         check_capabilities: bool = True,
         http_silence: Literal["legacy", "error"] = "legacy",
         cache: CacheUse | None = None,
+        extensions: Sequence[Extension] = (),
     ) -> None:
         super().__init__(
             info,
@@ -107,8 +110,12 @@ class ClientEngine(Asking, Caching):
             check_capabilities=check_capabilities,
             http_silence=http_silence,
             cache=cache,
+            extensions=extensions,
         )
         self._result_types: dict[str | None, ResultParser | None] = {modern.COMPLETE: None}
+        for extension in extensions:
+            for tag, parser in extension.result_types.items():
+                self.register_result_type(tag, parser, extension=extension.id)
 
     # verbs: any request --------------------------------------------------------------------------
 
@@ -126,6 +133,7 @@ class ClientEngine(Asking, Caching):
         auto_rounds: bool = True,
         cache_mode: CacheMode = "use",
         max_age: float | None = None,
+        **extended: Any,
     ) -> Call:
         """Ask for any method, also one that only you and the server know. Returns its handle.
 
@@ -133,8 +141,8 @@ class ClientEngine(Asking, Caching):
         server to report progress. `meta` adds members to `_meta`. `log_level` asks for the logs of
         this request (modern). With ``auto_rounds=False``, a server that wants something first is sent
         nothing but what `provide_input` is given, then. `cache_mode` and `max_age` (seconds) say what an
-        answer from the cache may be. The call ends in `ResultReady` or `RequestFailed`,
-        once.
+        answer from the cache may be. Extensions have options of their own. The call ends in `ResultReady`
+        or `RequestFailed`, once.
 
         Raises LocalProtocolError, with nothing sent, for a method or field that the revision
         spoken lacks, a capability the server did not declare, or a value that is no JSON.
@@ -154,6 +162,7 @@ class ClientEngine(Asking, Caching):
                 auto_rounds=auto_rounds,
                 cache_mode=cache_mode,
                 max_age=max_age,
+                options=self._check_options(extended),
             )
         )
 
@@ -362,7 +371,7 @@ class ClientEngine(Asking, Caching):
     def _check(self, call: Call) -> None:
         verdict = self._verdict
         spec = spec_for(call.method)
-        if verdict is None or spec is None or self._check_listen(call):
+        if verdict is None or self._check_extension(call) or spec is None or self._check_listen(call):
             return
         check_params(spec, call.params, verdict.revision, Direction.CLIENT_TO_SERVER)
         if call.log_level is not None and verdict.era is Era.LEGACY:
@@ -387,6 +396,8 @@ class ClientEngine(Asking, Caching):
     # received: answers ---------------------------------------------------------------------------
 
     def _on_call_result(self, call: Call, result: dict[str, Any]) -> None:
+        if self._own_result(call, result):
+            return
         round_before = call.round
         if round_before is not None:
             self._round_over(call)
@@ -408,6 +419,8 @@ class ClientEngine(Asking, Caching):
                 self._fail(call, InvalidResponse(f"{call.subject}: {cause}", cause))
                 return
             parser = self._result_types[kind]
+            if self._taken(call, kind, result):
+                return
             if parser is not None:
                 self._succeed(call, result, parser)
                 return
@@ -430,7 +443,7 @@ class ClientEngine(Asking, Caching):
                 cause = RemoteProtocolError(PeerFault.MISSING_CONTENT, "the result has no content")
                 self._fail(call, InvalidResponse(f"{call.subject}: {cause}", cause))
                 return
-        self._succeed(call, result, None)
+        self._succeed(call, result, self._parser_of(call))
 
     def _succeed(self, call: Call, result: dict[str, Any], parser: ResultParser | None) -> None:
         if parser is None:
@@ -440,6 +453,9 @@ class ClientEngine(Asking, Caching):
         self._emit(ResultReady(call, result, None if verdict is None else verdict.revision, parser))
 
     def _on_call_error(self, call: Call, error: McpError) -> None:
+        if call in self._own:
+            self._fail(call, error)
+            return
         self._cursor_refused(call, error)
         if call.walk is not None and call.walk.restart_after(error):
             self._send_call(call)
@@ -527,4 +543,5 @@ class ClientEngine(Asking, Caching):
             case "notifications/cancelled":
                 self._take_cancelled(params)
             case method:
+                self._tell_parts(message)
                 self._emit(NotificationReceived(method, params))

@@ -9,7 +9,7 @@ import attrs
 
 from .clock import ClockPair
 from .errors import McpError, PeerFault
-from .events import Harmless, ListKind
+from .events import Event, Harmless, ListKind
 from .limits import Limits
 from .revisions import Era, Revision
 from .session.calls import Call, IncomingRequest
@@ -86,6 +86,12 @@ class Answers(Protocol):
         """As `ServerEngine.notify_updated`."""
         ...
 
+    def notify_topic(
+        self, topic: str, name: str, method: str, params: Mapping[str, Any], *, now: float
+    ) -> bool:
+        """As `ServerEngine.notify_topic`."""
+        ...
+
     def request(
         self,
         method: str,
@@ -113,6 +119,16 @@ class Answers(Protocol):
         ...
 
 
+class AskInCourse(Protocol):
+    """Asks the client something under a key; the call that is returned ends with the answer."""
+
+    def __call__(self, key: str, method: str, params: dict[str, Any], *, now: float) -> Call: ...
+
+
+def _deaf(*told: object) -> None:
+    return
+
+
 @attrs.frozen(kw_only=True, eq=False)
 class Host:
     """What handlers can have of whoever calls them, beyond being called."""
@@ -123,6 +139,12 @@ class Host:
     """Gives random bytes."""
     clock: Clock | None = None
     """Tells the time of day, anew each time; None: what it passes as ``now`` is the time of day."""
+    ask: AskInCourse | None = attrs.field(default=None, repr=False)
+    """Asks the client in the course of its request; None: each era in its own way."""
+    tell: Callable[[Event], object] = attrs.field(default=_deaf, repr=False)
+    """Takes an event about its handlers that no engine says: an answer to a question, or a cancel."""
+    moved: Callable[[IncomingRequest, IncomingRequest], object] = attrs.field(default=_deaf, repr=False)
+    """Hears that a handler goes on for the sake of the second request, in place of the first."""
 
 
 _ALONE = Host()
@@ -195,7 +217,27 @@ class Context:
         """
         self._submit(lambda now: self._engine.notify_updated(uri, now=now))
 
-    # for hosts -----------------------------------------------------------------------------------
+    # for hosts and extensions --------------------------------------------------------------------
+
+    @property
+    def host(self) -> Host:
+        """What the caller of the handler lends it."""
+        return self._host
+
+    @property
+    def answers_to(self) -> Answers:
+        """Through what the request is answered."""
+        return self._engine
+
+    def submit(self, action: Callable[[float], object]) -> None:
+        """Run `action` with the present time where the engine may be touched."""
+        self._submit(action)
+
+    def move(self, request: IncomingRequest, engine: Answers, host: Host) -> None:
+        """Let the handler go on for the sake of `request`, which `engine` takes the answer to."""
+        self.request, self._engine, self._host = request, engine, host
+        if self._dialogue is not None:
+            self._dialogue.move(request, engine, host)
 
     @property
     def limits(self) -> Limits:

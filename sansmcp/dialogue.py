@@ -131,8 +131,8 @@ class Dialogue:
     """The questions and answers of one request."""
 
     def __init__(self, request: IncomingRequest, engine: Answers, host: Host) -> None:
-        self.request: Final = request
-        self.engine: Final = engine
+        self.request = request
+        self.engine = engine
         self.app_state: JsonValue = None
         """The application's own."""
         self._host = host
@@ -152,6 +152,10 @@ class Dialogue:
         self._reruns = 0
         self._invalid: dict[str, str] = {}
         """Answers that are none to what was asked, and why."""
+
+    def move(self, request: IncomingRequest, engine: Answers, host: Host) -> None:
+        """Go on for the sake of `request`: see `Context.move`."""
+        self.request, self.engine, self._host = request, engine, host
 
     # rounds of a modern request ------------------------------------------------------------------
 
@@ -294,6 +298,8 @@ class Dialogue:
         Raises what stands against it.
         """
         named = self._name(first.pages)
+        if self._host.ask is not None:
+            raise LocalProtocolError(f"{self.request!r}: a task asks for pages to be visited by ElicitUrl")
         if self.request.era is Era.MODERN:
             turn = self.require(NeedsInput(named), now=now)
             if turn.error is not None:
@@ -350,6 +356,10 @@ class Dialogue:
         request = self.request
         try:
             asked = {key: self._params(question) for key, question in questions.items()}
+            if self._host.ask is not None:
+                for key, question in questions.items():
+                    turn.calls[self._host.ask(key, question.method, asked[key], now=now)] = (key, question)
+                return
             if request.era is Era.MODERN:
                 turn.ends = bool(questions) or turn.again
                 for key, params in asked.items():

@@ -184,6 +184,8 @@ class PeerFault(Enum):
     """Input is required, and neither a question nor a state says which; or they are malformed."""
     UNDECLARED_INPUT = auto()
     """A question that the client did not say it can answer."""
+    UNDECLARED_EXTENSION = auto()
+    """A request of an extension that its sender did not declare on it."""
     INVALID_QUESTION = auto()
     """A question whose params are not those of its method."""
     INVALID_ANSWER = auto()

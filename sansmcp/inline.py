@@ -33,7 +33,7 @@ class InlineHandlers:
     ) -> None:
         self._app = app
         self._answers = answers
-        self._host = Host(asks=True, entropy=entropy, clock=clock)
+        self._host = Host(asks=True, entropy=entropy, clock=clock, tell=self._tell)
         self._now = 0.0
         self._needs_loop: NeedsLoop | None = None
         self._waiting: dict[IncomingRequest, tuple[Invocation, Turn]] = {}
@@ -68,6 +68,10 @@ class InlineHandlers:
                 if parked is not None:
                     self._take(*parked, event)
         return self._needs_loop
+
+    def _tell(self, event: Event) -> None:
+        failed = self._needs_loop
+        self._needs_loop = self.handle(event, now=self._now) or failed
 
     def _submit(self, action: Callable[[float], object]) -> None:
         action(self._now)

@@ -71,16 +71,23 @@ class Invocation:
     function: Handler
     arguments: tuple[Any, ...]
     keywords: dict[str, Any]
-    request: IncomingRequest
     is_async: bool
     """Whether the handler is a coroutine function: it never blocks, so call it in the loop."""
     context: Context
     _app: App
-    _engine: Answers
     _convert: Convert
     _steps: Steps | None = None
     """The handler, where it runs in steps."""
     _round_ended: bool = False
+
+    @property
+    def request(self) -> IncomingRequest:
+        """For whose sake it is called; that may change while it runs (`Context.move`)."""
+        return self.context.request
+
+    @property
+    def _engine(self) -> Answers:
+        return self.context.answers_to
 
     # running the handler -------------------------------------------------------------------------
 

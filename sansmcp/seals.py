@@ -100,7 +100,10 @@ class Seals:
             self._sealer = HmacSealer([entropy(MIN_KEY)])
         return self._sealer
 
+    def principal_of(self, request: IncomingRequest) -> str | None:
+        """Who made a request."""
+        return None if self._principal is None else self._principal(request)
+
     def _binding(self, context: Context) -> bytes:
         request = context.request
-        principal = None if self._principal is None else self._principal(request)
-        return bind(request.method, request.params, principal)
+        return bind(request.method, request.params, self.principal_of(request))

@@ -29,6 +29,7 @@ from .events import (
     ResultReady,
     SessionStarted,
 )
+from .extensions.extension import Extension, check_distinct, declares, not_declared, with_extensions
 from .limits import SERVER_LIMITS, Limits, Timeouts
 from .revisions import ALL_REVISIONS, LATEST, Era, Revision, known_revision
 from .session import legacy, modern
@@ -64,6 +65,7 @@ _FAULTS: Final[Mapping[int, PeerFault]] = {
     ErrorCode.METHOD_NOT_FOUND: PeerFault.UNKNOWN_METHOD,
     ErrorCode.INVALID_REQUEST: PeerFault.BATCH_NOT_ALLOWED,
     ErrorCode.INVALID_PARAMS: PeerFault.INVALID_PARAMS,
+    ErrorCode.MISSING_CLIENT_CAPABILITY: PeerFault.UNDECLARED_EXTENSION,
 }
 """What a client did wrong whose subscription is refused; a limit of ours is not its fault."""
 
@@ -76,7 +78,8 @@ class ServerEngine(Publisher):
     """One server connection as a state machine.
 
     `info` is who this server says it is. `capabilities` is what it offers; requests outside them
-    are refused (-32601). `methods` adds methods of your own. `revisions` narrows what is served.
+    are refused (-32601). `methods` adds methods of your own, `extensions` declares some and serves theirs:
+    to clients only that declare them too (-32021). `revisions` narrows what is served.
     `show_server_info` stamps `serverInfo` on modern results. With `ids_per_exchange`, request ids are
     unique per `origin` only: one engine then serves many stateless clients. `check` may refuse a
     modern request for what its transport knows. `strict` turns tolerances into faults.
@@ -90,6 +93,7 @@ class ServerEngine(Publisher):
         capabilities: ServerCapabilities | None = None,
         instructions: str | None = None,
         methods: Collection[str] = (),
+        extensions: Collection[Extension] = (),
         revisions: Collection[Revision] = ALL_REVISIONS,
         limits: Limits = SERVER_LIMITS,
         timeouts: Timeouts | None = None,
@@ -106,7 +110,13 @@ class ServerEngine(Publisher):
         self._ids_per_origin = ids_per_exchange
         self._check = check
         self._info = info
+        check_distinct(extensions)
+        self._extended = {name: e for e in extensions for name in e.methods}
+        self._topics = {topic: e for e in extensions for topic in e.topics}
         self._capabilities = capabilities or ServerCapabilities()
+        if extensions:
+            known = with_extensions(self._capabilities.extensions, extensions)
+            self._capabilities = self._capabilities.replace(extensions=known)
         self._declared = {r: to_wire(self._capabilities, r) for r in revisions}
         self._instructions = instructions
         self._custom = frozenset(methods)
@@ -438,7 +448,9 @@ class ServerEngine(Publisher):
             self._on_legacy_request(message, self._session_revision, batch)
         elif message.method == "ping" and self._legacy:
             self._answer_now(self._unopened(message), {}, batch)
-        elif message.method not in METHODS and message.method not in self._custom:
+        elif not (
+            message.method in METHODS or message.method in self._custom or message.method in self._extended
+        ):
             self._refuse(message, _unknown(message.method), PeerFault.UNKNOWN_METHOD, batch)
         else:
             meta = message.params.get("_meta")
@@ -533,7 +545,12 @@ class ServerEngine(Publisher):
 
     def _offer(self, request: IncomingRequest, message: jsonrpc.Request, batch: BatchReply | None) -> None:
         """Hand a request to the application, if this server serves its method to its sender."""
-        if request.method not in self._custom:
+        extension = self._extended.get(request.method) if request.era is Era.MODERN else None
+        if extension is not None:
+            if extension.gated and not declares(request.peer_capabilities, extension.id):
+                self._refuse(message, not_declared(extension.id), PeerFault.UNDECLARED_EXTENSION, batch)
+                return
+        elif request.method not in self._custom:
             spec = spec_for(request.method)
             if (
                 spec is None

@@ -81,6 +81,8 @@ class CallState(Symbol):
     SENT = auto()
     ASKING = auto()
     """The server wants something first. Nothing of the call is on its way."""
+    DEFERRED = auto()
+    """The server goes on by itself; an extension finds out what comes of it."""
     SUCCEEDED = auto()
     FAILED = auto()
     CANCELLED = auto()
@@ -93,6 +95,8 @@ class CallInput(Symbol):
     """A request left; also each further round or page of the same call."""
     ASK = auto()
     """The server answered that it wants something first, or such a call is taken up again."""
+    DEFER = auto()
+    """The server answered that it goes on by itself, or such a call is taken up again."""
     SUCCEED = auto()
     FAIL = auto()
     CANCEL = auto()
@@ -107,6 +111,7 @@ CALL: Final = Table(
             CallInput.QUEUE: CallState.QUEUED,
             CallInput.SEND: CallState.SENT,
             CallInput.ASK: CallState.ASKING,
+            CallInput.DEFER: CallState.DEFERRED,
         },
         CallState.QUEUED: {
             CallInput.SEND: CallState.SENT,
@@ -119,6 +124,7 @@ CALL: Final = Table(
             CallInput.QUEUE: CallState.QUEUED,
             CallInput.SEND: CallState.SENT,
             CallInput.ASK: CallState.ASKING,
+            CallInput.DEFER: CallState.DEFERRED,
             CallInput.SUCCEED: CallState.SUCCEEDED,
             CallInput.FAIL: CallState.FAILED,
             CallInput.CANCEL: CallState.CANCELLED,
@@ -127,6 +133,12 @@ CALL: Final = Table(
         CallState.ASKING: {
             CallInput.QUEUE: CallState.QUEUED,
             CallInput.SEND: CallState.SENT,
+            CallInput.FAIL: CallState.FAILED,
+            CallInput.CANCEL: CallState.CANCELLED,
+            CallInput.TIME_OUT: CallState.TIMED_OUT,
+        },
+        CallState.DEFERRED: {
+            CallInput.SUCCEED: CallState.SUCCEEDED,
             CallInput.FAIL: CallState.FAILED,
             CallInput.CANCEL: CallState.CANCELLED,
             CallInput.TIME_OUT: CallState.TIMED_OUT,

@@ -98,7 +98,9 @@ class Handlers:
         self._app = app
         self._loop = loop
         self._on_event = on_event
-        self._host = Host(asks=True, entropy=secrets.token_bytes, clock=self._clock)
+        self._host = Host(
+            asks=True, entropy=secrets.token_bytes, clock=self._clock, tell=self._deliver, moved=self._moved
+        )
         self.workers = Workers(threads) if threads else None
         self._work: dict[IncomingRequest, asyncio.Task[None] | _Steps] = {}
         self._waits: dict[Call, _Wait] = {}
@@ -106,7 +108,7 @@ class Handlers:
         self._stopping: set[asyncio.Task[None]] = set()
         """Tasks whose request is gone, until they have ended."""
         self._thread = threading.get_ident()
-        self._detach = app.attach(self._publish)
+        self._detach = app.attach(self._publish, self._host)
 
     async def stop(self) -> None:
         """End every connection at once, and every handler that can be ended."""
@@ -141,8 +143,14 @@ class Handlers:
         if invocation.is_async:
             self.start_task(invocation, None)
         else:
-            steps = self._work[request] = _Steps(self, invocation)
+            steps = self._work[invocation.request] = _Steps(self, invocation)
             steps.go_on(None)
+
+    def _moved(self, before: IncomingRequest, after: IncomingRequest) -> None:
+        """A handler goes on for the sake of another request."""
+        work = self._work.pop(before, None)
+        if work is not None:
+            self._work[after] = work
 
     def _cancel(self, request: IncomingRequest) -> None:
         work = self._work.pop(request, None)

@@ -69,6 +69,8 @@ class Call:
     """Whether what is kept may answer it, and whether its answer is kept."""
     max_age: float | None = None
     """How old (seconds) what is kept may be to answer it."""
+    options: Mapping[str, Any] | None = None
+    """What it was made with for extensions."""
     cache_ticket: Ticket | None = attrs.field(default=None, repr=False)
     """Set when it asks for what may be kept."""
     related: IncomingRequest | None = None
@@ -238,11 +240,12 @@ class CallTable:
             call.total_at = now + call.total_timeout
         self._arm(call, now)
 
-    def asking(self, call: Call, now: float) -> None:
-        """The server wants something before it goes on: nothing of `call` is on its way."""
+    def asking(self, call: Call, now: float, how: CallInput = CallInput.ASK) -> None:
+        """The server wants something before it goes on, or goes on by itself: nothing of `call` is on its
+        way."""
         self._register(call)
         self._forget_wire(call)
-        call.machine.fire(CallInput.ASK)
+        call.machine.fire(how)
         if call.total_timeout is not None and call.total_at is None:
             call.total_at = now + call.total_timeout
         self._deadlines.clear(call.number)

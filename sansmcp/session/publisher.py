@@ -15,6 +15,7 @@ from typing import Any
 
 from ..errors import ErrorCode, LocalProtocolError, McpError
 from ..events import LimitHit, ListKind, ResourceUnwatched, ResourceWatched
+from ..extensions.extension import Extension, declares, not_declared
 from ..revisions import Revision
 from ..wire import jsonrpc
 from ..wire.jsonrpc import RequestId
@@ -30,6 +31,7 @@ from .subscriptions import (
     honored_of,
     read_filter,
     subscribable,
+    topics_of,
 )
 from .typing import to_wire
 
@@ -39,6 +41,8 @@ class Publisher(Endpoint):
 
     _declared: dict[Revision, dict[str, Any]]
     """The capabilities, as each revision has them."""
+    _topics: Mapping[str, Extension]
+    """The members that extensions add to filters."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -91,6 +95,19 @@ class Publisher(Endpoint):
             sent = True
         return sent
 
+    def notify_topic(
+        self, topic: str, name: str, method: str, params: Mapping[str, Any], *, now: float
+    ) -> bool:
+        """For extensions: send a notification to every modern client that listens to `name` under `topic`.
+
+        True when something was sent.
+        """
+        self._tick(now)
+        told = self._listens.for_topic(topic, name)
+        for request in told:
+            self._publish(request, method, dict(params))
+        return bool(told)
+
     def end_subscription(
         self, request: IncomingRequest, *, now: float, graceful: bool = True, reason: str | None = None
     ) -> None:
@@ -128,17 +145,27 @@ class Publisher(Endpoint):
     def _listen(self, request: IncomingRequest) -> McpError | None:
         """Open a subscription (modern), or say why not."""
         capabilities = self._declared[request.revision]
-        if not subscribable(capabilities):
+        if not (subscribable(capabilities) or self._topics):
             return McpError(ErrorCode.METHOD_NOT_FOUND, "this server tells of no changes")
-        asked = read_filter(request.params)
+        asked = read_filter(request.params, self._topics)
         if isinstance(asked, McpError):
             return asked
+        topics = topics_of(asked)
+        for topic in topics:
+            extension = self._topics[topic].id
+            if not declares(request.peer_capabilities, extension):
+                return not_declared(extension)
         if len(self._listens) >= self.limits.max_subscriptions:
             return self._too_many("max_subscriptions", len(self._listens))
         honored = honored_of(asked, capabilities)
         uris = honored.resource_subscriptions or ()
-        if len(uris) > self.limits.max_subscribed_uris:
-            return self._too_many("max_subscribed_uris", len(uris))
+        wanted = len(uris) + sum(map(len, topics.values()))
+        if wanted > self.limits.max_subscribed_uris:
+            return self._too_many("max_subscribed_uris", wanted)
+        for topic, names in topics.items():
+            granted = self._topics[topic].grant(topic, names, request)
+            if granted:
+                honored.extra[topic] = granted
         self._accept(request, None)
         fresh = self._listens.open(request, honored)
         self._publish(request, ACKNOWLEDGED, {"notifications": to_wire(honored, request.revision)})

@@ -7,7 +7,7 @@ Specification: 2026-07-28, basic/patterns/subscriptions; 2025-11-25, server/reso
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -53,12 +53,27 @@ def kinds_of(filter: SubscriptionFilter) -> tuple[ListKind, ...]:
     return tuple(kind for kind, (_, name) in _MEMBERS.items() if getattr(filter, name))
 
 
-def filter_of(kinds: Iterator[ListKind] | tuple[ListKind, ...], uris: list[str]) -> SubscriptionFilter:
-    """A filter for changes of these lists and of the resources at `uris`, each named once."""
+def topics_of(filter: SubscriptionFilter) -> dict[str, list[str]]:
+    """What `filter` lets through for extensions: names by the member that extensions added to it."""
+    return {topic: names for topic, names in filter.extra.items() if _are_texts(names) and names}
+
+
+def filter_of(
+    kinds: Iterator[ListKind] | tuple[ListKind, ...],
+    uris: list[str],
+    topics: Mapping[str, Iterable[str]] = MappingProxyType({}),
+) -> SubscriptionFilter:
+    """A filter for changes of these lists, of the resources at `uris`, and of what extensions tell under
+    `topics`; each is named once."""
     asked: dict[str, Any] = {_MEMBERS[kind][1]: True for kind in kinds}
     if uris:
         asked["resource_subscriptions"] = list(dict.fromkeys(uris))
-    return SubscriptionFilter(**asked)
+    extra = {topic: list(dict.fromkeys(names)) for topic, names in topics.items()}
+    return SubscriptionFilter(**asked, extra={topic: names for topic, names in extra.items() if names})
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 def subscribable(capabilities: Mapping[str, Any]) -> bool:
@@ -66,10 +81,10 @@ def subscribable(capabilities: Mapping[str, Any]) -> bool:
     return any(declared(name, capabilities) for name in _NEEDED)
 
 
-def read_filter(params: Mapping[str, Any]) -> SubscriptionFilter | McpError:
+def read_filter(params: Mapping[str, Any], topics: Collection[str] = ()) -> SubscriptionFilter | McpError:
     """What a listen request asks for, or the error (-32602) that names what is wrong with it.
 
-    Members of extensions are left out: what is not understood is not granted.
+    Members of extensions, except `topics`, are left out: what is not understood is not granted.
     """
     raw = params.get("notifications")
     if not isinstance(raw, dict):
@@ -84,9 +99,13 @@ def read_filter(params: Mapping[str, Any]) -> SubscriptionFilter | McpError:
     uris = raw.get("resourceSubscriptions")
     if uris is None:
         uris = []
-    if not isinstance(uris, list) or not all(isinstance(uri, str) for uri in uris):
+    if not _are_texts(uris):
         return _invalid("notifications.resourceSubscriptions must be an array of strings")
-    return filter_of(tuple(kinds), uris)
+    told = {topic: raw[topic] for topic in topics if raw.get(topic) is not None}
+    for topic, names in told.items():
+        if not _are_texts(names):
+            return _invalid(f"notifications.{topic} must be an array of strings")
+    return filter_of(tuple(kinds), uris, told)
 
 
 def _invalid(rule: str) -> McpError:
@@ -104,7 +123,9 @@ def refused_of(asked: SubscriptionFilter, honored: SubscriptionFilter) -> Subscr
     """The part of `asked` that is not in `honored`."""
     granted = set(honored.resource_subscriptions or ())
     kinds = tuple(kind for kind in kinds_of(asked) if kind not in kinds_of(honored))
-    return filter_of(kinds, [uri for uri in asked.resource_subscriptions or () if uri not in granted])
+    told = topics_of(honored)
+    topics = {t: [n for n in names if n not in told.get(t, ())] for t, names in topics_of(asked).items()}
+    return filter_of(kinds, [uri for uri in asked.resource_subscriptions or () if uri not in granted], topics)
 
 
 def covers(honored: SubscriptionFilter, uri: str) -> bool:
@@ -119,6 +140,7 @@ class ListenTable:
         self._filters: dict[IncomingRequest, SubscriptionFilter] = {}
         self._by_kind: dict[ListKind, dict[IncomingRequest, None]] = {kind: {} for kind in ListKind}
         self._by_uri: dict[str, dict[IncomingRequest, None]] = {}
+        self._by_topic: dict[tuple[str, str], dict[IncomingRequest, None]] = {}
 
     def __len__(self) -> int:
         return len(self._filters)
@@ -140,7 +162,11 @@ class ListenTable:
 
     def stats(self) -> dict[str, int]:
         """Sizes of the tables."""
-        return {"subscriptions": len(self._filters), "listened_uris": len(self._by_uri)}
+        return {
+            "subscriptions": len(self._filters),
+            "listened_uris": len(self._by_uri),
+            "listened_topics": len(self._by_topic),
+        }
 
     def open(self, request: IncomingRequest, honored: SubscriptionFilter) -> list[str]:
         """Enter a request; the URIs that nobody listened for before."""
@@ -154,6 +180,8 @@ class ListenTable:
                 fresh.append(uri)
                 listeners = self._by_uri[uri] = {}
             listeners[request] = None
+        for topic in _each_topic(honored):
+            self._by_topic.setdefault(topic, {})[request] = None
         return fresh
 
     def close(self, request: IncomingRequest) -> list[str]:
@@ -170,6 +198,10 @@ class ListenTable:
             if not listeners:
                 del self._by_uri[uri]
                 gone.append(uri)
+        for topic in _each_topic(honored):
+            del self._by_topic[topic][request]
+            if not self._by_topic[topic]:
+                del self._by_topic[topic]
         return gone
 
     def for_kind(self, kind: ListKind) -> list[IncomingRequest]:
@@ -179,6 +211,14 @@ class ListenTable:
     def for_uri(self, uri: str) -> list[IncomingRequest]:
         """Who is told that a resource changed."""
         return list(self._by_uri.get(uri, ()))
+
+    def for_topic(self, topic: str, name: str) -> list[IncomingRequest]:
+        """Who is told what an extension tells under a topic of something that is called `name`."""
+        return list(self._by_topic.get((topic, name), ()))
+
+
+def _each_topic(honored: SubscriptionFilter) -> list[tuple[str, str]]:
+    return [(topic, name) for topic, names in topics_of(honored).items() for name in names]
 
 
 @attrs.frozen(kw_only=True)

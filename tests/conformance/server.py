@@ -14,7 +14,7 @@ from typing import Final
 from sansmcp import App
 from sansmcp_asyncio import HttpServing
 
-from . import content, diagnostics, questions
+from . import content, diagnostics, questions, tasks
 
 
 def report(error: BaseException, number: int) -> None:
@@ -24,11 +24,18 @@ def report(error: BaseException, number: int) -> None:
 
 
 app: Final = App(
-    "sansmcp-conformance", "1.0", logging=True, list_changed=True, subscribe=True, on_error=report
+    "sansmcp-conformance",
+    "1.0",
+    logging=True,
+    list_changed=True,
+    subscribe=True,
+    on_error=report,
+    extensions=[tasks.TASKS],
 )
 content.register(app)
 diagnostics.register(app)
 questions.register(app)
+tasks.register(app)
 
 
 async def serve(port: int) -> None:
