@@ -12,13 +12,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from ._client import Client, Opening
-    from ._connect import ConnectOptions, EngineOptions, HttpClientOptions, StdioOptions, connect
+    from ._connect import connect
     from ._events import Events
     from ._http import HttpOptions, HttpServing, serve_http
     from ._listen import Changes, ListenOptions
     from ._many import Connections, connect_many
     from ._memory import connect_memory
-    from ._options import ListOptions, Options
+    from ._options import (
+        ConnectOptions,
+        EngineOptions,
+        HttpClientOptions,
+        ListOptions,
+        Options,
+        StdioOptions,
+    )
     from ._questions import QuestionOptions
     from ._stdio import serve_stdio
     from ._verbs import Verbs
@@ -49,13 +56,15 @@ __all__ = [
 
 _HOMES: Final = {
     "_client": ("Client", "Opening"),
-    "_connect": ("ConnectOptions", "EngineOptions", "HttpClientOptions", "StdioOptions", "connect"),
+    "_connect": ("connect",),
     "_events": ("Events",),
     "_http": ("HttpOptions", "HttpServing", "serve_http"),
     "_listen": ("Changes", "ListenOptions"),
     "_many": ("Connections", "connect_many"),
     "_memory": ("connect_memory",),
-    "_options": ("ListOptions", "Options"),
+    "_options": (
+        *("ConnectOptions", "EngineOptions", "HttpClientOptions", "ListOptions", "Options", "StdioOptions"),
+    ),
     "_questions": ("QuestionOptions",),
     "_stdio": ("serve_stdio",),
     "_verbs": ("Verbs",),

@@ -11,9 +11,10 @@ from sansmcp.line_client import LineClient
 from sansmcp.types.lifecycle import Implementation
 
 from ._client import Client, Opening
-from ._connect import EngineOptions, client_engine
+from ._options import EngineOptions
 from ._pump import Channel, OnEvent, OnWire, Pump
 from ._server import Serving
+from ._target import client_engine
 
 _CONN = 1
 

@@ -1,14 +1,29 @@
-"""What calls can be told, whatever waits for them."""
+"""What clients and their calls can be told, whatever waits for them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TypedDict
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 from sansmcp.client import Timeout
 from sansmcp.events import ProgressReported
-from sansmcp.session.cache import CacheMode
-from sansmcp.wire.jsoncodec import JsonValue
+from sansmcp.limits import Limits, Timeouts
+from sansmcp.session.cache import CacheMode, CacheUse
+from sansmcp.session.era import Mode, Verdict
+from sansmcp.stdio import RestartPolicy, ShutdownLadder
+from sansmcp.types.lifecycle import ClientCapabilities
+from sansmcp.wire.jsoncodec import JsonCodec, JsonValue
+
+from ._questions import QuestionOptions
+
+if TYPE_CHECKING:  # who starts a child process need not load what HTTP is made of
+    from ssl import SSLContext
+
+    from sansmcp.http.old_sse import OldSseUse
+    from sansmcp.http.pool import PoolPolicy
+    from sansmcp.http.recovery import Recovery
+    from sansmcp.http.resume import ReconnectPolicy
 
 
 class Options(TypedDict, total=False):
@@ -39,3 +54,67 @@ class ListOptions(Options, total=False):
 
     max_pages: int
     """Pages to read at most; past it the call fails with PaginationError, which holds what was read."""
+
+
+class EngineOptions(QuestionOptions, total=False):
+    """What every client can be told, whatever carries its messages."""
+
+    capabilities: ClientCapabilities | None
+    """What it can be asked for."""
+    mode: Mode | None
+    """``Auto()`` unless given: probe, then the newest version in common. Or ``Legacy()``, ``Pin(…)``."""
+    prior: Verdict | None
+    """The `Client.verdict` of an earlier connection to this server: then nothing is probed."""
+    cache: CacheUse | None
+    """Keeps results as long as the server allows it. **None** unless given: every call asks."""
+    timeouts: Timeouts | None
+    limits: Limits
+    codec: JsonCodec | None
+    """Reads and writes JSON; the fastest there is unless given."""
+    strict: bool
+    """Whether tolerances are faults. **False** unless given."""
+    check_capabilities: bool
+    """Whether to refuse here what the server does not declare. **True** unless given."""
+
+
+class StdioOptions(TypedDict, total=False):
+    """What only a client of a child process can be told."""
+
+    env: Mapping[str, str] | None
+    """Variables set for the child beside a harmless part of this process's environment."""
+    inherit_env: bool
+    """Whether the child gets all of this process's environment. **False** unless given."""
+    cwd: str | os.PathLike[str] | None
+    """Where the child runs."""
+    restart: RestartPolicy | None
+    """Whether the child is started again when it ends unasked."""
+    ladder: ShutdownLadder | None
+    """How long the child may take to leave."""
+    stderr: Callable[[bytes], object] | None
+    """Sees each piece of the child's standard error. Its last bytes are in the error when it ends."""
+
+
+class HttpClientOptions(TypedDict, total=False):
+    """What only a client over HTTP can be told."""
+
+    headers: Mapping[str, str] | Iterable[tuple[str, str]]
+    """Go along on every request, an ``authorization`` among them, and never to another origin."""
+    ssl: SSLContext | None
+    """For TLS; what the system trusts unless given."""
+    proxy: str | Literal[False] | None
+    """The address of a proxy; None: as the environment says (``https_proxy``, ``no_proxy`` and the
+    like); False: no proxy."""
+    pool: PoolPolicy | None
+    """Bounds of the connections."""
+    reconnect: ReconnectPolicy | None
+    """How often and how soon a broken event stream is asked for again."""
+    recovery: Recovery | None
+    """Which lost requests are made again."""
+    old_sse: OldSseUse
+    """When HTTP+SSE is spoken: where nothing newer is understood, unless given."""
+    listen: bool
+    """Whether a legacy server is asked for its own stream. **True** unless given."""
+
+
+class ConnectOptions(EngineOptions, StdioOptions, HttpClientOptions, total=False):
+    """Everything that `connect` can be told. What does not fit its target is refused."""
