@@ -8,7 +8,8 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -78,6 +79,52 @@ async def served(name: str, scratch: Path, port: int | None = None) -> AsyncIter
     peer, port = HTTP_PEERS[name], port or free_port()
     async with running(peer.launch(port, scratch), port):
         yield f"http://{HOST}:{port}{peer.path}"
+
+
+class Relay:
+    """Stands between a client and the server at an address, and can cut what goes through it."""
+
+    def __init__(self, address: str) -> None:
+        self._target = urlsplit(address)
+        self._open: set[asyncio.StreamWriter] = set()
+        self._server: asyncio.Server | None = None
+        self.url = ""
+
+    def cut(self) -> None:
+        """Break all connections; new ones are led on."""
+        for writer in self._open:
+            writer.transport.abort()
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._lead, HOST, 0)
+        port = self._server.sockets[0].getsockname()[1]
+        self.url = f"http://{HOST}:{port}{self._target.path}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._server is not None
+        self._server.close()
+        self.cut()
+        await self._server.wait_closed()
+
+    async def _lead(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        far_reader, far_writer = await asyncio.open_connection(self._target.hostname, self._target.port)
+        both = {writer, far_writer}
+        self._open |= both
+        try:
+            await asyncio.gather(self._carry(reader, far_writer), self._carry(far_reader, writer))
+        except ConnectionError:
+            pass
+        finally:
+            self._open -= both
+            for end in both:
+                end.close()
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65536):
+            writer.write(data)
+            await writer.drain()
+        writer.close()
 
 
 class HttpTalk(Talk):

@@ -21,12 +21,13 @@ from sansmcp import (
 )
 from sansmcp.http.old_sse import OldSseUse
 from sansmcp.http.recovery import EVERY_TOOL, Recovery
+from sansmcp.http.resume import ReconnectPolicy
 from sansmcp.revisions import Era
 from sansmcp.types import ElicitResult
 from sansmcp_asyncio import Client
 from tests.peers.registry import HTTP_PEERS, PEERS
 
-from .http_support import HttpTalk, every_http_peer, free_port, known_of, reached, served
+from .http_support import HttpTalk, Relay, every_http_peer, free_port, known_of, reached, served
 from .known import MANY
 from .support import Json, asynchronous, check, text_of
 from .test_servers_stdio import refused, use_prompts, use_resources
@@ -199,6 +200,8 @@ ASKING = {
     "mcp-2.3.0": "hello Ada ü",
     "mcp-2.3.0 json": "hello Ada ü",
     "mcp-2.3.0 sse": "hello Ada ü",
+    "npm-server-2.4.0 auto": "hello Ada ü",
+    "npm-server-2.4.0 sse": "hello Ada ü",
 }
 """What the tool ``ask`` of each says at the end; None: it has tools of its own for that."""
 
@@ -249,17 +252,27 @@ async def test_a_modern_server_asks_in_a_legacy_session(tmp_path: Path) -> None:
 # changes -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("name", "granted"),
+    [
+        ("mcp-2.3.0", {ListChanged, ResourceUpdated}),
+        ("npm-server-2.4.0 auto", {ListChanged}),
+        ("npm-server-2.4.0 json", {ListChanged}),
+    ],
+)
 @pytest.mark.req("O1")
 @asynchronous
-async def test_listening_to_a_modern_server(tmp_path: Path) -> None:
+async def test_listening_to_a_modern_server(name: str, granted: set[type], tmp_path: Path) -> None:
+    """It tells of what it said that it would, and that need not be all that was asked for."""
     talk = HttpTalk()
     async with (
-        reached("mcp-2.3.0", tmp_path, talk) as client,
+        reached(name, tmp_path, talk) as client,
         client.listen(tools=True, resources=["test://greeting"]) as changes,
     ):
         await client.call_tool("change", {})
-        kinds = {type(await anext(changes)) for _ in range(2)}
-        assert kinds == {ListChanged, ResourceUpdated}
+        assert {type(await anext(changes)) for _ in granted} == granted
+        assert changes.refused is not None
+        assert bool(changes.refused.resource_subscriptions) == (ResourceUpdated not in granted)
     assert not talk.faults()
 
 
@@ -276,6 +289,34 @@ async def test_the_rest_of_an_answer_is_fetched(tmp_path: Path) -> None:
     assert b"last-event-id: " in talk.raw["sent"].lower()
     assert talk.methods().count("tools/call") == 1
     assert not talk.faults()
+
+
+@pytest.mark.parametrize("name", ["everything streamableHttp", "mcp-1.30.0 resume"])
+@pytest.mark.req("P3", "P11")
+@asynchronous
+async def test_a_stream_that_is_cut_on_the_way(name: str, tmp_path: Path) -> None:
+    """The call goes on; what was missed is told when the client is back, and nothing twice."""
+    slow, talk = known_of(name).slow, HttpTalk()
+    assert slow is not None
+    told: list[float] = []
+
+    def on_progress(event: ProgressReported) -> None:
+        told.append(event.progress)
+        if len(told) == 1:
+            wire.cut()
+
+    async with (
+        served(name, tmp_path) as url,
+        Relay(url) as wire,
+        sansmcp_asyncio.connect(
+            wire.url, on_event=talk.on_event, on_wire=talk.on_wire, reconnect=ReconnectPolicy(delay=1.5)
+        ) as client,
+    ):
+        result = await client.call_tool(slow.tool, slow.lasting(0.8), on_progress=on_progress)
+        assert slow.text in text_of(result)
+    assert told == [1, 2, 3, 4]
+    assert talk.methods().count("tools/call") == 1
+    assert talk.methods().count("initialize") == 1
 
 
 RESTARTED = ("mcp-1.30.0", "mcp-1.30.0 stateless", "mcp-2.3.0", "fastmcp-4.2.3")

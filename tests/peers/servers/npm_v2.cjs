@@ -1,8 +1,9 @@
 // The common peer server, on the second generation of the official TypeScript SDK.
-// Without arguments on stdio; else `npm_v2.cjs http PORT [json|sse]`.
+// Without arguments on stdio; else `npm_v2.cjs http PORT [auto|json|sse]`. Over HTTP there are two more
+// tools, which ask the client and which tell of a change.
 // CommonJS, since only `require` looks into NODE_PATH for packages that live elsewhere.
 
-const { McpServer, createMcpHandler } = require('@modelcontextprotocol/server');
+const { McpServer, acceptedContent, createMcpHandler, inputRequired } = require('@modelcontextprotocol/server');
 const { serveStdio } = require('@modelcontextprotocol/server/stdio');
 const { setTimeout: sleep } = require('node:timers/promises');
 const z = require('zod');
@@ -63,10 +64,32 @@ function build() {
   return server;
 }
 
+function buildMore(notifier) {
+  const server = build();
+  const requestedSchema = z.object({ name: z.string() });
+
+  server.registerTool('ask', { description: 'Ask the client for a name by a form.' }, async (ctx) => {
+    const given = acceptedContent(ctx.mcpReq.inputResponses, 'who', requestedSchema);
+    if (given !== undefined) {
+      return text(`hello ${given.name}`);
+    }
+    const who = inputRequired.elicit({ message: 'Who are you?', requestedSchema });
+    return inputRequired({ inputRequests: { who } });
+  });
+
+  server.registerTool('change', { description: 'Tell of changes.' }, async () => {
+    notifier().resourceUpdated('test://greeting');
+    notifier().toolsChanged();
+    return text('told');
+  });
+
+  return server;
+}
+
 const [transport, port, responseMode] = process.argv.slice(2);
 if (transport === 'http') {
   const { serve } = require('@hono/node-server');
-  const { fetch } = createMcpHandler(build, { responseMode });
+  const { fetch, notify } = createMcpHandler(() => buildMore(() => notify), { responseMode });
   serve({ fetch: (request) => fetch(request), hostname: '127.0.0.1', port: Number(port) });
 } else {
   serveStdio(build);
