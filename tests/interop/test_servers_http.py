@@ -68,9 +68,9 @@ async def test_everything(name: str, tmp_path: Path) -> None:
 
         await use_resources(client, talk, known)
         await use_prompts(client, known)
-        for ask in known.completions:
-            found = await client.complete(ask.ref, ask.argument, ask.value, ask.context)
-            assert found.completion.values == ask.values
+        for part in known.completions:
+            found = await client.complete(part.ref, part.argument, part.value, part.context)
+            assert found.completion.values == part.values
         if client.era is Era.LEGACY:
             await client.ping()
             await refused(talk, client.discover)
@@ -233,7 +233,7 @@ async def test_server_asks_and_client_answers(name: str, tmp_path: Path) -> None
         else:
             await offered(client, "trigger-sampling-request")
             assert "demo ü" in text_of(await client.call_tool("get-roots-list", {}))
-            asked = {"prompt": "say ü", "maxTokens": 10}
+            asked: Json = {"prompt": "say ü", "maxTokens": 10}
             assert "say ü" in text_of(await client.call_tool("trigger-sampling-request", asked))
             elicited = await client.call_tool("trigger-elicitation-request", {})
             assert "Ada ü" in text_of(elicited)
