@@ -449,6 +449,7 @@ class ClientEngine(Extending, Caching):
         if parser is None:
             self._keep(call, result)
         self._calls.end(call, CallInput.SUCCEED)
+        self._tell_end(call, cancelled=False)
         verdict = self._verdict
         self._emit(ResultReady(call, result, None if verdict is None else verdict.revision, parser))
 

@@ -171,9 +171,11 @@ class Extending(Asking):
         if asked is not None:
             asked[1](error)
         elif not call.internal:
-            cancelled = how is CallInput.CANCEL or isinstance(error, InputRefused)
-            for part in self._parts.values():
-                part.call_ended(call, cancelled=cancelled)
+            self._tell_end(call, cancelled=how is CallInput.CANCEL or isinstance(error, InputRefused))
+
+    def _tell_end(self, call: Call, *, cancelled: bool) -> None:
+        for part in self._parts.values():
+            part.call_ended(call, cancelled=cancelled)
 
     def _answered(self, round_: Round) -> None:
         taker = self._takers.get(round_)

@@ -37,7 +37,8 @@ class MemoryLink:
 
     `app` answers the server's requests; without one they are left to the test, which finds them in
     `server_events`. `chunk` cuts everything that crosses into pieces of so many bytes. `trace`
-    holds each write that crossed, with who sent it.
+    holds each write that crossed, with who sent it. `entropy` gives random bytes to whatever the
+    handlers need them for.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class MemoryLink:
         *,
         now: float = 0.0,
         chunk: int | None = None,
+        entropy: Callable[[int], bytes] | None = None,
     ) -> None:
         if chunk is not None and chunk < 1:
             raise LocalProtocolError(f"chunk must be at least 1, got {chunk}")
@@ -58,7 +60,7 @@ class MemoryLink:
         self.client_events: list[Event] = []
         self.server_events: list[Event] = []
         self.trace: list[tuple[Side, bytes]] = []
-        self._handlers = None if app is None else InlineHandlers(app, server.engine)
+        self._handlers = None if app is None else InlineHandlers(app, server.engine, entropy=entropy)
         self._cut = False
 
     # use -----------------------------------------------------------------------------------------
@@ -171,6 +173,7 @@ def link(
     *,
     now: float = 0.0,
     chunk: int | None = None,
+    entropy: Callable[[int], bytes] | None = None,
 ) -> MemoryLink:
     """Connect `client` and `server`, and pump until both are quiet. See `MemoryLink`."""
-    return MemoryLink(client, server, app, now=now, chunk=chunk).open()
+    return MemoryLink(client, server, app, now=now, chunk=chunk, entropy=entropy).open()

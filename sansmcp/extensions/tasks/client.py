@@ -37,6 +37,7 @@ from ...types.tasks import (
     TaskResult,
     TaskStatusNotificationParams,
 )
+from ...wire.jsoncodec import JsonValue
 from ..extension import ClientDoor, ClientPart, Extension, ExtensionMethod
 
 if TYPE_CHECKING:
@@ -376,7 +377,7 @@ def update_task(
     engine: ClientEngine, task_id: str, answers: Mapping[str, Any], *, now: float, **options: Any
 ) -> Call:
     """Answer what a task wants to know, some of it or all, by the keys of `input_requests`."""
-    params = {"taskId": task_id, "inputResponses": dict(answers)}
+    params: dict[str, JsonValue] = {"taskId": task_id, "inputResponses": dict(answers)}
     return engine.request(UPDATE, params, now=now, **options)
 
 

@@ -62,18 +62,18 @@ class ServerTasks(Extension):
     """
 
     id: str = attrs.field(default=TASKS_EXTENSION, init=False)
-    methods: Mapping[str, ExtensionMethod] = attrs.field(init=False)
+    methods: Mapping[str, ExtensionMethod] = attrs.field(init=False, repr=False)
     notifications: frozenset[str] = attrs.field(default=frozenset({STATUS}), init=False)
     topics: frozenset[str] = attrs.field(default=frozenset({TOPIC}), init=False)
     store: TaskStore = attrs.field(factory=MemoryTaskStore)
     ttl: float | None = 3600.0
     poll_interval: float = 0.5
     max_tasks: int = 4096
-    _app: App | None = attrs.field(default=None, init=False)
-    _plans: dict[Callable[..., Any], _Plan] = attrs.field(factory=dict, init=False)
-    _running: dict[str, _Running] = attrs.field(factory=dict, init=False)
-    _recovered: bool = attrs.field(default=False, init=False)
-    _unix: float = attrs.field(default=0.0, init=False)
+    _app: App | None = attrs.field(default=None, init=False, repr=False)
+    _plans: dict[Callable[..., Any], _Plan] = attrs.field(factory=dict, init=False, repr=False)
+    _running: dict[str, _Running] = attrs.field(factory=dict, init=False, repr=False)
+    _recovered: bool = attrs.field(default=False, init=False, repr=False)
+    _unix: float = attrs.field(default=0.0, init=False, repr=False)
     """The last time of day that was heard."""
 
     @methods.default
@@ -286,14 +286,14 @@ def _problem(call: Call, raw: Any) -> str | None:
 
 
 def _failed(record: TaskRecord, why: str, unix: float) -> TaskRecord:
-    error = {"code": int(ErrorCode.INTERNAL_ERROR), "message": f"the task was interrupted: {why}"}
+    text = f"the task was interrupted: {why}"
     return attrs.evolve(
         record,
         status="failed",
         updated=max(unix, record.updated),
-        message=error["message"],
+        message=text,
         asked=None,
-        error=error,
+        error={"code": int(ErrorCode.INTERNAL_ERROR), "message": text},
     )
 
 
@@ -308,7 +308,7 @@ class _Running:
     host: Host
     engine: Answers
     clock: Callable[[float], float] = attrs.field(default=lambda now: now, init=False)
-    _asking: dict[str, Call] = attrs.field(factory=dict, init=False)
+    _asking: dict[str, Call] = attrs.field(factory=dict, init=False, repr=False)
     """What the client is still to answer."""
 
     @property
