@@ -68,6 +68,10 @@ class Question(Generic[A]):
         """What the client must have declared, as a capabilities object."""
         return self.least()
 
+    def first(self) -> Revision:
+        """The first revision in which this one can be asked, with all that it says."""
+        return self.since
+
     @classmethod
     def least(cls) -> dict[str, Any]:
         """What the client must have declared for the plainest question of this kind."""
@@ -196,6 +200,10 @@ class Sample(Question[CreateMessageResult]):
             more["context"] = {}
         return {"sampling": more}
 
+    def first(self) -> Revision:
+        """As `Question.first`: a model that has to use tools is of no use without them."""
+        return self.since if self.tools is None and self.tool_choice is None else _MODES_SINCE
+
     def params(self, revision: Revision) -> dict[str, Any]:
         """As `Question.params`."""
         messages = [self.messages] if isinstance(self.messages, str) else self.messages
@@ -319,8 +327,11 @@ AnyQuestion: TypeAlias = "Question[Any] | type[Question[Any]]"
 
 def askable(question: AnyQuestion, revision: Revision, declared: Mapping[str, Any]) -> dict[str, Any]:
     """What the client would have to declare besides for `question`; empty when it can be asked."""
-    needs = question.least() if isinstance(question, type) else question.needs(revision)
-    return needs if revision < question.since else lacking(needs, declared)
+    if isinstance(question, type):
+        needs, first = question.least(), question.since
+    else:
+        needs, first = question.needs(revision), question.first()
+    return needs if revision < first else lacking(needs, declared)
 
 
 def check_askable(questions: Iterable[AnyQuestion], revision: Revision, declared: Mapping[str, Any]) -> None:

@@ -284,7 +284,7 @@ CONTEXT_Q = Sample("m", max_tokens=1, include_context="thisServer")
         (SAMPLE_Q, {"sampling": {}}, "2024-11-05"),
         (SAMPLE_Q, {"sampling": None}, None),
         (TOOLS_Q, {"sampling": {}}, None),
-        (TOOLS_Q, {"sampling": {"tools": {}}}, "2024-11-05"),
+        (TOOLS_Q, {"sampling": {"tools": {}}}, "2025-11-25"),
         (CONTEXT_Q, {"sampling": {"context": {}}}, "2024-11-05"),
         (ROOTS_Q, {"roots": {}}, "2024-11-05"),
         (ROOTS_Q, {"roots": {"listChanged": True}}, "2024-11-05"),
