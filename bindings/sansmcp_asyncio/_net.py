@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import errno
-import socket
 import ssl
 from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
-from sansmcp.errors import NetworkProblem
 from sansmcp.events import Event
 from sansmcp.http.connector import HttpConnector
 from sansmcp.http.proxy import is_loopback
 from sansmcp.ops import Connect
 
 from ._pump import Channel, ManyPump, OnWire, Pump
+from ._target_http import network_problem
 
 _HAPPY_EYEBALLS = 0.25
 _TLS_GOODBYE = 1.0
@@ -114,7 +112,7 @@ class Socket(asyncio.Protocol, Channel):
         self._pump.lost(self._conn)
         if self._pump.failure is None:
             text = str(error) or type(error).__name__
-            self._pump.input(lambda now: self._core.failed(self._conn, text, now, _problem(error)))
+            self._pump.input(lambda now: self._core.failed(self._conn, text, now, network_problem(error)))
 
     # the loop calls these ------------------------------------------------------------------------
 
@@ -167,25 +165,3 @@ class Socket(asyncio.Protocol, Channel):
             transport.resume_reading()
         else:
             transport.pause_reading()
-
-
-def _problem(error: BaseException) -> NetworkProblem:
-    """What kind of failure it is, as far as the system tells."""
-    match error:
-        case socket.gaierror():
-            return NetworkProblem.NAME
-        case ssl.SSLError():
-            return NetworkProblem.TLS
-        case TimeoutError():
-            return NetworkProblem.TIMEOUT
-        case OSError():
-            # Where several addresses were tried, the loop tells of all of them in one text.
-            if _is(error, errno.ECONNREFUSED):
-                return NetworkProblem.REFUSED
-            if _is(error, errno.ENETUNREACH) or _is(error, errno.EHOSTUNREACH):
-                return NetworkProblem.UNREACHABLE
-    return NetworkProblem.LOST
-
-
-def _is(error: OSError, number: int) -> bool:
-    return error.errno == number or (error.errno is None and f"[Errno {number}]" in str(error))

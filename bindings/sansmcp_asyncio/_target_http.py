@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import socket
 import ssl
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Literal
 
 from sansmcp.client import ClientEngine
+from sansmcp.errors import NetworkProblem
 from sansmcp.http.client import HttpClient
 from sansmcp.http.connector import HttpConnector
 from sansmcp.http.old_sse import OldSseUse
@@ -56,3 +59,25 @@ def _proxy(given: str | Literal[False] | None, url: str) -> Proxy | None:
 def default_tls() -> ssl.SSLContext:
     """Made once: to read the system's certificates takes long."""
     return ssl.create_default_context()
+
+
+def network_problem(error: BaseException) -> NetworkProblem:
+    """What kind of failure it is, as far as the system tells."""
+    match error:
+        case socket.gaierror():
+            return NetworkProblem.NAME
+        case ssl.SSLError():
+            return NetworkProblem.TLS
+        case TimeoutError():
+            return NetworkProblem.TIMEOUT
+        case OSError():
+            # Where several addresses were tried, the loop tells of all of them in one text.
+            if _is(error, errno.ECONNREFUSED):
+                return NetworkProblem.REFUSED
+            if _is(error, errno.ENETUNREACH) or _is(error, errno.EHOSTUNREACH):
+                return NetworkProblem.UNREACHABLE
+    return NetworkProblem.LOST
+
+
+def _is(error: OSError, number: int) -> bool:
+    return error.errno == number or (error.errno is None and f"[Errno {number}]" in str(error))

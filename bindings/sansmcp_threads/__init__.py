@@ -1,0 +1,69 @@
+"""sansmcp without an event loop: connect to a server, or be one, in plain threads.
+
+    with sansmcp_threads.connect("python server.py") as client:
+        print(client.call_tool("echo", {"text": "hi"}))
+
+Needs nothing but the standard library beside sansmcp itself. Each name is loaded when it is first
+used: a client does not wait for what a server is made of.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from sansmcp_asyncio import (
+        ConnectOptions,
+        EngineOptions,
+        HttpClientOptions,
+        ListenOptions,
+        ListOptions,
+        Options,
+        QuestionOptions,
+        StdioOptions,
+    )
+
+    from ._client import Client
+    from ._connect import connect
+    from ._verbs import Verbs
+    from ._waits import Changes, Events
+
+__all__ = [
+    "Changes",
+    "Client",
+    "ConnectOptions",
+    "EngineOptions",
+    "Events",
+    "HttpClientOptions",
+    "ListOptions",
+    "ListenOptions",
+    "Options",
+    "QuestionOptions",
+    "StdioOptions",
+    "Verbs",
+    "connect",
+]
+
+_HOMES: Final = {
+    "._client": ("Client",),
+    "._connect": ("connect",),
+    "._verbs": ("Verbs",),
+    "._waits": ("Changes", "Events"),
+    "sansmcp_asyncio": (
+        *("ConnectOptions", "EngineOptions", "HttpClientOptions", "ListOptions", "ListenOptions", "Options"),
+        *("QuestionOptions", "StdioOptions"),
+    ),
+}
+_HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names}
+
+if not TYPE_CHECKING:  # a type checker would believe every name
+
+    def __getattr__(name: str) -> Any:
+        module = _HOME_OF.get(name)
+        if module is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(module, __name__), name)
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME_OF})

@@ -1,0 +1,163 @@
+"""A connected client whose verbs block."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self, Unpack, cast
+
+from sansmcp.errors import LocalProtocolError
+from sansmcp.events import Event, ProgressReported, RequestFailed, ResultReady
+from sansmcp.session.calls import Call
+from sansmcp_asyncio._base import BaseClient
+from sansmcp_asyncio._listen import ListenOptions
+from sansmcp_asyncio._waiting import Flag
+
+from ._loop import Future, Loop, Signal
+from ._verbs import Verbs
+from ._waits import Changes, Events
+
+
+class Client(BaseClient, Verbs):
+    """A connection to one server: ``with connect(…) as client``. Any number of threads may use it at once.
+
+    Each verb blocks the thread that calls it, and no other. Ctrl-C ends the wait at once, and cancels
+    the call on the wire. Calls that are open when the connection ends, also by `close` in another
+    thread, raise `ConnectionEnded`. A process that was forked must not use the client of its parent.
+    """
+
+    _events: Events
+    _pid = 0
+
+    @property
+    def _threads(self) -> Loop:
+        return cast(Loop, self._loop)
+
+    def _make_events(self, arrived: Flag, bound: int) -> Events:
+        return Events(self._threads, arrived, bound)
+
+    def events(self) -> Events:
+        """What happens and belongs to no call: ``for event in client.events()``."""
+        return self._events
+
+    # verbs ---------------------------------------------------------------------------------------
+
+    def listen(self, **options: Unpack[ListenOptions]) -> Changes:
+        """Be told of changes on the server, in either era: see `Changes`. Does nothing until entered."""
+        return Changes(self, options)
+
+    def _call(
+        self,
+        verb: Callable[..., Call],
+        *arguments: Any,
+        on_progress: Callable[[ProgressReported], object] | None = None,
+        **options: Any,
+    ) -> Any:
+        loop = self._threads
+        with loop.lock:
+            try:
+                call, future = self._begin(verb, arguments, on_progress, options)
+                self._pump.drain()
+            except BaseException as error:
+                loop.interrupted(error)
+                raise
+        try:
+            loop.wait(cast(Signal, future))
+        finally:
+            if not future.done() or on_progress is not None:
+                with loop.lock:
+                    self._forget(call)
+        end = future.result()
+        if isinstance(end, RequestFailed):
+            raise end.error
+        return end.result
+
+    def _do(self, verb: Callable[..., Any], *arguments: Any) -> Any:
+        loop = self._threads
+        with loop.lock:
+            try:
+                self._check_open()
+                result = verb(*arguments, now=loop.time())
+                self._pump.drain()
+            except BaseException as error:
+                loop.interrupted(error)
+                raise
+        return result
+
+    def _check_open(self) -> None:
+        if self._pid != os.getpid():
+            raise LocalProtocolError("this process was forked from the one whose client this is")
+        super()._check_open()
+
+    def _deliver(self, event: Event) -> None:
+        if isinstance(event, (ResultReady, RequestFailed)) and event.call in self._progress:
+            # After the reports of its progress, which are told without the lock.
+            if self._on_event is not None:
+                self._pump.tell(self._on_event, event)
+            self._threads.tell(self._end, event)
+        else:
+            super()._deliver(event)
+
+    def _end(self, event: ResultReady | RequestFailed) -> None:
+        with self._threads.lock:
+            future = self._waiting.pop(event.call, None)
+            if future is not None and not future.done():
+                future.set_result(event)
+
+    # start and end -------------------------------------------------------------------------------
+
+    def open(self, start: Callable[..., object], *arguments: Any) -> Self:
+        """Connect; `connect` does it. Raises why that did not succeed, with nothing left behind.
+
+        The notes of what is raised (``__notes__``) tell what was tried, as `evidence` does.
+        """
+        self._pid = os.getpid()
+        ready = cast("Future[None]", self._ready)
+        try:
+            with self._threads.lock:
+                self._pump.input(start, *arguments)
+            self._threads.wait(ready)
+            ready.result()
+        except BaseException as error:
+            for entry in self.evidence:
+                error.add_note(f"{entry.step}: {entry.outcome}")
+            self.close()
+            raise
+        self._threads.keep()
+        return self
+
+    def close(self) -> None:
+        """End the connection and wait until nothing of it is left, at most as long as the ladder takes.
+
+        When the wait is interrupted, a child process is killed at once. Harmless twice, and in any
+        thread and callback.
+        """
+        loop = self._threads
+        if self._pid != os.getpid():
+            return
+        with loop.lock:
+            if self._pump.failure is None:
+                self._pump.input(self._pump.transport.close)
+        gone = cast(Signal, self._pump.gone)
+        try:
+            loop.wait(gone)
+        except BaseException:
+            with loop.lock:
+                self._pump.abort()
+            loop.wait(gone)
+            raise
+        finally:
+            if gone.is_set():
+                loop.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,405 @@
+"""Waiting without an event loop: whoever waits drives the connection; the others wait for that thread.
+
+One thread at a time leads: it waits for the descriptors, lets the machines take what came, and wakes
+those whose answer was in it. When its own answer is there, it hands on to another one that waits.
+A thread that calls alone reads and writes by itself, without any switch of threads. While nobody
+waits, a thread of the loop's own leads, if it was asked to; it yields to whoever comes.
+
+`Loop.lock` is held while machines are touched, never while something is waited for, and never while
+a callback of the application runs.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import selectors
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
+
+if TYPE_CHECKING:
+    import asyncio
+
+T = TypeVar("T")
+
+READ: Final = selectors.EVENT_READ
+WRITE: Final = selectors.EVENT_WRITE
+_QUIET: Final = 0.05
+"""Seconds without a leader after which the loop's own thread leads: threads that call again and again
+do so sooner, and need not wait for it to yield."""
+_POSIX: Final = os.name == "posix"
+_SLICE: Final = None if _POSIX else 0.1
+"""Where a wait for a lock does not end with Ctrl-C, it is cut to pieces (seconds)."""
+
+_log: Final = logging.getLogger("sansmcp")
+
+
+class Signal:
+    """Whether something has happened. To be changed with the lock held; `Loop.wait` waits for it."""
+
+    __slots__ = ("_loop", "_set", "sleepers")
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        self._set = False
+        self.sleepers: list[_Sleeper] = []
+
+    def is_set(self) -> bool:
+        return self._set
+
+    done = is_set
+
+    def set(self) -> None:
+        self._set = True
+        for sleeper in self.sleepers:
+            self._loop.rouse(sleeper)
+
+    def clear(self) -> None:
+        self._set = False
+
+
+class Future(Signal, Generic[T]):
+    """A value that comes later."""
+
+    __slots__ = ("_error", "_value")
+
+    def __init__(self, loop: Loop) -> None:
+        super().__init__(loop)
+        self._value: T | None = None
+        self._error: BaseException | None = None
+
+    def set_result(self, value: T) -> None:
+        self._value = value
+        self.set()
+
+    def set_exception(self, error: BaseException) -> None:
+        self._error = error
+        self.set()
+
+    def result(self) -> T:
+        """The value, once it is there. Raises the error that came instead."""
+        if self._error is not None:
+            raise self._error
+        return cast(T, self._value)
+
+
+class _Sleeper:
+    """A thread that waits for another one to lead."""
+
+    __slots__ = ("asleep", "bell")
+
+    def __init__(self) -> None:
+        self.bell = threading.Lock()
+        self.bell.acquire()
+        self.asleep = True
+
+
+class Timer:
+    """A call that comes at its time, unless it is cancelled."""
+
+    __slots__ = ("_timers", "_when", "call")
+
+    def __init__(self, timers: set[Timer], when: float, call: Callable[[], object]) -> None:
+        self._timers = timers
+        self._when = when
+        self.call = call
+
+    def when(self) -> float:
+        return self._when
+
+    def cancel(self) -> None:
+        self._timers.discard(self)
+
+
+class Loop:
+    """As much of an event loop as the bindings ask for, driven by the threads that wait.
+
+    What is not said to be otherwise is called with `lock` held.
+    """
+
+    time = staticmethod(time.monotonic)
+
+    def __init__(self) -> None:
+        self.lock: Final = threading.Lock()
+        self._selector = selectors.DefaultSelector()
+        self._ready: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
+        self._timers: set[Timer] = set()
+        self._wanted: dict[int, tuple[int, Callable[[int], object]]] = {}
+        """What descriptors are watched for, and who is told."""
+        self._changed: set[int] = set()
+        """Descriptors whose watch is not known to the selector yet: only the leader touches it."""
+        self._told: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
+        """Callbacks of the application, in order. One thread at a time calls them."""
+        self._teller: int | None = None
+        self._leader: int | None = None
+        self._asleep_until: float | None = None
+        """Until when the leader waits for descriptors; None: it does not."""
+        self._followers: dict[_Sleeper, None] = {}
+        self._keeper: threading.Thread | None = None
+        self._keeper_wakes = threading.Event()
+        self._closed = False
+        self.on_interrupt: list[Callable[[], object]] = []
+        """Called when a thread was stopped amid its work."""
+        self._ear, self._bell = socket.socketpair()
+        for end in (self._ear, self._bell):
+            end.setblocking(False)
+        self._selector.register(self._ear, READ, self._heard)
+
+    @property
+    def as_asyncio(self) -> asyncio.AbstractEventLoop:
+        """As what the shared parts of the bindings call a loop; they use no more of it than there is."""
+        return cast("asyncio.AbstractEventLoop", self)
+
+    # what machines and channels ask for ----------------------------------------------------------
+
+    def create_future(self) -> Future[Any]:
+        return Future(self)
+
+    def call_soon(self, call: Callable[..., object], *arguments: Any) -> None:
+        """Call it when the leader is done with what it does now."""
+        self._ready.append((call, arguments))
+        self.wake()
+
+    def call_soon_threadsafe(self, call: Callable[..., object], *arguments: Any) -> None:
+        """The same, whether or not the lock is held. Raises RuntimeError when the loop was closed."""
+        if self._closed:
+            raise RuntimeError("the loop was closed")
+        self.call_soon(call, *arguments)
+
+    def call_at(self, when: float, call: Callable[[], object]) -> Timer:
+        timer = Timer(self._timers, when, call)
+        self._timers.add(timer)
+        if self._asleep_until is not None and when < self._asleep_until:
+            self.wake()
+        return timer
+
+    def watch(self, fd: int, events: int, call: Callable[[int], object]) -> None:
+        """Call it with what `fd` is ready for, as long as that is among `events`; 0: no longer."""
+        if events:
+            self._wanted[fd] = (events, call)
+        elif self._wanted.pop(fd, None) is None:
+            return
+        self._changed.add(fd)
+        if not events:
+            # Before its number is given to another file, which cannot wait for the leader.
+            with suppress(KeyError, ValueError, OSError):
+                self._selector.unregister(fd)
+        self.wake()
+
+    def tell(self, callback: Callable[..., object], *arguments: Any) -> None:
+        """Call what the application gave us, without the lock, after what was told before."""
+        self._told.append((callback, arguments))
+        self.wake()
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        _log.error("%s", context.get("message"), exc_info=context.get("exception"))
+
+    def wake(self) -> None:
+        """Let the leader look at what has changed. Also without the lock."""
+        if self._asleep_until is not None:
+            self._asleep_until = None
+            with suppress(OSError):  # full: it is woken already; closed: there is no leader
+                self._bell.send(b"\0")
+
+    def _heard(self, events: int) -> None:
+        with suppress(BlockingIOError):
+            while len(self._ear.recv(4096)) == 4096:
+                pass
+
+    # waiting: all without the lock ---------------------------------------------------------------
+
+    def wait(self, signal: Signal, until: float | None = None) -> bool:
+        """Lead, or let another thread lead, until `signal` is set. False when it was not at `until`.
+
+        KeyboardInterrupt comes at once.
+        """
+        me = threading.get_ident()
+        while True:
+            with self.lock:
+                over = self._closed or (until is not None and self.time() >= until)
+                if over or (signal.is_set() and not self._must_tell(me)):
+                    self._hand_over()
+                    return signal.is_set()
+                sleeper = None
+                if self._leader is None:
+                    self._leader = me
+                else:
+                    sleeper = _Sleeper()
+                    self._followers[sleeper] = None
+                    signal.sleepers.append(sleeper)
+                    if self._keeper is not None and self._leader == self._keeper.ident:
+                        self.wake()
+            if sleeper is None:
+                self._lead(signal, until)
+            else:
+                self._follow(sleeper, signal, until)
+
+    def _follow(self, sleeper: _Sleeper, signal: Signal, until: float | None) -> None:
+        try:
+            while sleeper.asleep:
+                left = -1.0 if until is None else max(until - self.time(), 0.0)
+                if _SLICE is not None:
+                    left = _SLICE if left < 0 else min(left, _SLICE)
+                if sleeper.bell.acquire(timeout=left) or (until is not None and self.time() >= until):
+                    return
+        finally:
+            with self.lock:
+                self._followers.pop(sleeper, None)
+                with suppress(ValueError):
+                    signal.sleepers.remove(sleeper)
+                if self._leader is None:
+                    self._hand_over()
+
+    def rouse(self, sleeper: _Sleeper) -> None:
+        """Let a follower look whether what it waits for has come."""
+        if sleeper in self._followers:
+            del self._followers[sleeper]
+            sleeper.asleep = False
+            sleeper.bell.release()
+
+    def _hand_over(self) -> None:
+        """Somebody else may lead: without this nobody would."""
+        if self._leader is None and self._followers:
+            self.rouse(next(iter(self._followers)))
+
+    def _lead(self, signal: Signal | None, until: float | None) -> None:
+        """Drive until `signal` is set, or there are callbacks to make. Without one: until others wait."""
+        ready: list[tuple[selectors.SelectorKey, int]] = []
+        try:
+            while True:
+                with self.lock:
+                    self._asleep_until = None
+                    try:
+                        self._take(ready)
+                    except BaseException as error:
+                        self.interrupted(error)
+                        raise
+                    if self._told or self._closed:
+                        break
+                    if self._followers if signal is None else signal.is_set():
+                        break
+                    timeout = self._sleep(until)
+                    if timeout is not None and until is not None and self.time() >= until:
+                        break
+                ready = self._selector.select(timeout)
+        finally:
+            self._asleep_until = None
+            self._leader = None
+            with self.lock:
+                self._hand_over()
+        self._tell_all()
+
+    def _take(self, ready: list[tuple[selectors.SelectorKey, int]]) -> None:
+        """Let everybody do what there is to do."""
+        for key, events in ready:
+            # A descriptor that was closed meanwhile may be another one by now; its number was unwatched.
+            if key.fd not in self._changed:
+                self._do(key.data, events)
+        if self._timers:
+            now = self.time()
+            for timer in [t for t in self._timers if t.when() <= now]:
+                timer.cancel()
+                self._do(timer.call)
+        for _ in range(len(self._ready)):
+            call, arguments = self._ready.popleft()
+            self._do(call, *arguments)
+        while self._changed:
+            self._rewatch(self._changed.pop())
+
+    def _do(self, call: Callable[..., object], *arguments: Any) -> None:
+        # Not the fault of the thread that happens to lead. Whoever it is of has ended what it belongs to.
+        try:
+            call(*arguments)
+        except Exception as error:
+            self.call_exception_handler({"message": f"{call!r} raised", "exception": error})
+
+    def interrupted(self, error: BaseException) -> None:
+        """A thread was stopped amid its work, by Ctrl-C: what it read may be lost. Give everything up."""
+        if not isinstance(error, Exception):
+            for give_up in self.on_interrupt:
+                give_up()
+
+    def _rewatch(self, fd: int) -> None:
+        wanted = self._wanted.get(fd)
+        known = fd in self._selector.get_map()
+        if wanted is None:
+            if known:
+                self._selector.unregister(fd)
+        else:
+            (self._selector.modify if known else self._selector.register)(fd, *wanted)
+
+    def _sleep(self, until: float | None) -> float | None:
+        """Seconds that the leader may wait for descriptors; None: for ever."""
+        when = min((t.when() for t in self._timers), default=None)
+        if until is not None:
+            when = until if when is None else min(when, until)
+        self._asleep_until = float("inf") if when is None else when
+        if self._ready or self._changed:  # only now: who adds to them looks whether anybody sleeps
+            self._asleep_until = None
+            return 0.0
+        return None if when is None else max(when - self.time(), 0.0)
+
+    # callbacks -----------------------------------------------------------------------------------
+
+    def _must_tell(self, me: int) -> bool:
+        return bool(self._told) and self._teller in (None, me)
+
+    def _tell_all(self) -> None:
+        """Make the callbacks that are due, unless another thread is about it."""
+        me = threading.get_ident()
+        with self.lock:
+            outer = self._teller
+            if not self._must_tell(me):
+                return
+            self._teller = me
+        try:
+            while self._told:
+                callback, arguments = self._told.popleft()
+                try:
+                    callback(*arguments)
+                except Exception as error:
+                    self.call_exception_handler({"message": f"{callback!r} raised", "exception": error})
+        finally:
+            self._teller = outer
+
+    # the loop's own thread -----------------------------------------------------------------------
+
+    def keep(self) -> None:
+        """Let a thread lead while nobody waits. Without the lock."""
+        self._keeper = threading.Thread(target=self._keep, name="sansmcp", daemon=True)
+        self._keeper.start()
+
+    def _keep(self) -> None:
+        me = threading.get_ident()
+        alone = False
+        while not self._closed:
+            if not alone:
+                self._keeper_wakes.wait(_QUIET)
+            with self.lock:
+                alone = self._leader is None and not self._closed
+                if alone:
+                    self._leader = me
+            if alone:
+                self._lead(None, None)
+                alone = self._leader is None and not self._followers
+
+    def close(self) -> None:
+        """End the loop's own thread and give back what the loop holds. Without the lock. Harmless twice."""
+        with self.lock:
+            if self._closed:
+                return
+            self._closed = True
+            self.wake()
+        self._keeper_wakes.set()
+        keeper = self._keeper
+        if keeper is not None and keeper is not threading.current_thread():
+            keeper.join()
+        self._tell_all()
+        self._selector.close()
+        self._ear.close()
+        self._bell.close()
