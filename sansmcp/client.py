@@ -15,7 +15,7 @@ Specification: 2026-07-28, basic/index, basic/versioning, basic/patterns.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from .errors import (
     ErrorCode,
@@ -38,8 +38,8 @@ from .limits import CLIENT_LIMITS, Limits, Timeouts
 from .revisions import Era, Revision
 from .session import legacy, modern
 from .session.cache import CacheMode, CacheUse
-from .session.caching import Caching
 from .session.calls import BatchReply, Call, IncomingRequest
+from .session.checking import Checking
 from .session.era import Auto, Mode, TransportKind, Verdict
 from .session.extending import Extending
 from .session.gates import check_params, declared
@@ -53,6 +53,9 @@ from .types.methods import Direction, MethodSpec, spec_for
 from .wire import jsonrpc
 from .wire.jsoncodec import JsonCodec, JsonError, JsonValue
 
+if TYPE_CHECKING:
+    from .validation import SchemaValidator
+
 
 class _Default:
     """Marks an argument that was not given where None has a meaning of its own."""
@@ -65,15 +68,16 @@ Timeout: TypeAlias = float | _Default | None
 """Seconds, None for no limit, or `DEFAULT` for the engine's own."""
 
 
-class ClientEngine(Extending, Caching):
+class ClientEngine(Extending, Checking):
     """One client connection as a state machine.
 
     `info` is who this client says it is. `capabilities` is what it can be asked for. `mode` is
     `Auto()` (probe, then the newest version in common), `Legacy()` or `Pin(revision)`. `prior` is
     a verdict remembered from an earlier connection to the same server: then nothing is probed, and
     the first answer that contradicts it drops it. `strict` turns tolerances into faults. With `cache`,
-    results are kept as long as the server allows, and used again. `extensions` are declared, and do what
-    they do.
+    results are kept as long as the server allows, and used again. With `validator`, structured results of
+    tools are checked against the output schemas they were listed with; what does not fit is told, and
+    with `strict` fails the call. `extensions` are declared, and do what they do.
     """
 
     def __init__(
@@ -93,6 +97,7 @@ class ClientEngine(Extending, Caching):
         check_capabilities: bool = True,
         http_silence: Literal["legacy", "error"] = "legacy",
         cache: CacheUse | None = None,
+        validator: SchemaValidator | None = None,
         extensions: Sequence[Extension] = (),
     ) -> None:
         super().__init__(
@@ -110,6 +115,7 @@ class ClientEngine(Extending, Caching):
             check_capabilities=check_capabilities,
             http_silence=http_silence,
             cache=cache,
+            validator=validator,
             extensions=extensions,
         )
         self._result_types: dict[str | None, ResultParser | None] = {modern.COMPLETE: None}
@@ -424,6 +430,7 @@ class ClientEngine(Extending, Caching):
             if parser is not None:
                 self._succeed(call, result, parser)
                 return
+        self._see_list(call, result)
         if call.walk is not None:
             try:
                 combined = call.walk.take(result)
@@ -448,6 +455,10 @@ class ClientEngine(Extending, Caching):
     def _succeed(self, call: Call, result: dict[str, Any], parser: ResultParser | None) -> None:
         if parser is None:
             self._keep(call, result)
+            failure = self._output_failure(call, result)
+            if failure is not None:
+                self._fail(call, failure)
+                return
         self._calls.end(call, CallInput.SUCCEED)
         self._tell_end(call, cancelled=False)
         verdict = self._verdict
@@ -544,5 +555,6 @@ class ClientEngine(Extending, Caching):
             case "notifications/cancelled":
                 self._take_cancelled(params)
             case method:
-                self._tell_parts(message)
-                self._emit(NotificationReceived(method, params))
+                if not self._on_topic(method) or self._told_on_subscription(method, params):
+                    self._tell_parts(message)
+                    self._emit(NotificationReceived(method, params))

@@ -20,7 +20,9 @@ from sansmcp import (
     PeerFault,
     RequestFailed,
     ResultReady,
+    SubscriptionOpened,
 )
+from sansmcp.events import NotificationReceived
 from sansmcp.extensions.tasks import (
     TASKS_EXTENSION,
     ClientTasks,
@@ -54,7 +56,9 @@ def tasked(extension: ClientTasks | None = None, *, server: Any = CAPABILITIES, 
     return driver
 
 
-def task(status: str = "working", kind: str = "complete", task_id: str = "t1", **members: Any) -> dict[str, Any]:
+def task(
+    status: str = "working", kind: str = "complete", task_id: str = "t1", **members: Any
+) -> dict[str, Any]:
     body = {"taskId": task_id, "status": status, "createdAt": STAMP, "lastUpdatedAt": STAMP, "ttlMs": None}
     return {"resultType": kind, **body, **members}
 
@@ -98,7 +102,9 @@ def test_a_call_that_became_a_task_ends_as_any_other() -> None:
         ("completed", None),
     ]
     assert driver.engine.next_timeout() is None
-    assert {k: v for k, v in driver.engine.stats().items() if v} == {"ended_ids": driver.engine.stats()["ended_ids"]}
+    assert {k: v for k, v in driver.engine.stats().items() if v} == {
+        "ended_ids": driver.engine.stats()["ended_ids"]
+    }
 
 
 @pytest.mark.req("X4")
@@ -417,6 +423,39 @@ def test_what_is_told_need_not_be_asked() -> None:
     assert driver.methods() == ["tools/call"]
 
 
+@pytest.mark.req("X8")
+def test_tasks_are_listened_to() -> None:
+    driver = tasked()
+    became(driver)
+    listen = driver.engine.listen(topics={"taskIds": ["t1", "t2"]}, now=0.0)
+    driver.drain()
+    assert driver.last["params"]["notifications"] == {"taskIds": ["t1", "t2"]}
+    tag = {"_meta": {"io.modelcontextprotocol/subscriptionId": driver.last["id"]}}
+    told = {"jsonrpc": "2.0", "method": "notifications/tasks"}
+    done = _without(task("completed", result=TEXT), "resultType")
+    driver.receive({**told, "params": {**done, **tag}})
+    assert driver.one(MessageIgnored).reason is PeerFault.NOT_ACKNOWLEDGED
+    granted = {"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged"}
+    driver.receive({**granted, "params": {"notifications": {"taskIds": ["t1"]}, **tag}})
+    opened = driver.one(SubscriptionOpened)
+    assert opened.call is listen
+    assert opened.honored.extra == {"taskIds": ["t1"]}
+    assert opened.refused.extra == {"taskIds": ["t2"]}
+    other = {"_meta": {"io.modelcontextprotocol/subscriptionId": 99}}
+    driver.receive({**told, "params": {**done, **other}})
+    assert not driver.of(ResultReady)
+    driver.receive({**told, "params": {**done, **tag}})
+    assert driver.one(NotificationReceived).params["taskId"] == "t1"
+    driver.one(ResultReady)
+
+
+@pytest.mark.req("X8")
+def test_a_server_without_extensions_is_not_listened_to_for_any() -> None:
+    driver = tasked(server={"tools": {}})
+    with pytest.raises(LocalProtocolError, match="tells of no changes"):
+        driver.engine.listen(topics={"taskIds": ["t1"]}, now=0.0)
+
+
 def _without(body: dict[str, Any], name: str) -> dict[str, Any]:
     return {k: v for k, v in body.items() if k != name}
 
@@ -437,7 +476,7 @@ def test_both_sides_together() -> None:
     both.call(engine.provide_input, first.round, {"a": NAMED, "b": ElicitResult("decline")})
     both.advance(1.0)
     second = both.of(InputRequired)[1]
-    both.call(engine.provide_input, second.round, {k: NAMED for k in second.requests})
+    both.call(engine.provide_input, second.round, dict.fromkeys(second.requests, NAMED))
     both.advance(1.0)
     assert both.end_of(asks).result.content[0].text == "accept decline accept"
     assert not both.of(MessageIgnored)

@@ -99,7 +99,9 @@ class Server:
 
 def served(store: TaskStore | None = None, **options: Any) -> Server:
     app_options = {k: options.pop(k) for k in ("principal",) if k in options}
-    return Server(task_app(ServerTasks(store=MemoryTaskStore() if store is None else store, **options), **app_options))
+    return Server(
+        task_app(ServerTasks(store=MemoryTaskStore() if store is None else store, **options), **app_options)
+    )
 
 
 # becoming a task ---------------------------------------------------------------------------------
@@ -138,13 +140,15 @@ def test_the_store_has_it_when_the_answer_leaves(tool: str) -> None:
     server = served(Watched())
     answered: list[int] = []
     respond = server.engine.respond
-    server.engine.respond = lambda *a, **k: answered.append(len(seen)) or respond(*a, **k)  # type: ignore
+    server.engine.respond = lambda *a, **k: answered.append(len(seen)) or respond(*a, **k)  # type: ignore[method-assign, func-returns-value]
     server.call(tool, {"a": 1, "b": 2} if tool == "adds" else {})
     assert answered == [1]
 
 
 @pytest.mark.req("X7", "X13")
-@pytest.mark.parametrize("capabilities", [{}, NO_TASKS, {"extensions": {}}, {"extensions": {TASKS_EXTENSION: None}}])
+@pytest.mark.parametrize(
+    "capabilities", [{}, NO_TASKS, {"extensions": {}}, {"extensions": {TASKS_EXTENSION: None}}]
+)
 def test_a_client_without_tasks_gets_none(capabilities: dict[str, Any]) -> None:
     server = served()
     plain = server.call("adds", {"a": 1, "b": 2}, capabilities=capabilities)
@@ -451,7 +455,10 @@ def test_no_id_of_a_task_is_shown() -> None:
 def test_whoever_listens_is_told_all_that_could_be_asked() -> None:
     server = served()
     task_id = server.begin("asks")
-    body = {"notifications": {"taskIds": [task_id, "other", task_id]}, "_meta": {**meta(), CAPABILITIES_KEY: OPEN}}
+    body = {
+        "notifications": {"taskIds": [task_id, "other", task_id]},
+        "_meta": {**meta(), CAPABILITIES_KEY: OPEN},
+    }
     listen = {"jsonrpc": "2.0", "id": "listen", "method": "subscriptions/listen", "params": body}
     server.engine.receive_message(listen, now=server.now)
     (opened,) = [e.message for e in server.engine.events() if isinstance(e, SendNotification)]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from sansmcp.client import Timeout
 from sansmcp.events import ProgressReported
+from sansmcp.extensions.extension import Extension
 from sansmcp.limits import Limits, Timeouts
 from sansmcp.session.cache import CacheMode, CacheUse
 from sansmcp.session.era import Mode, Verdict
@@ -47,6 +48,9 @@ class Options(TypedDict, total=False):
     auto_rounds: bool
     """Whether the call goes on by itself once what its server asks is answered. **True** unless given;
     with False only `provide_input` makes it go on, and callbacks are not called."""
+    task: Literal["poll", "handle"]
+    """With `ClientTasks`: whether a call that has become a task is waited for, **the default**, or gives the
+    task at once."""
 
 
 class ListOptions(Options, total=False):
@@ -73,6 +77,8 @@ class EngineOptions(QuestionOptions, total=False):
     """Reads and writes JSON; the fastest there is unless given."""
     strict: bool
     """Whether tolerances are faults. **False** unless given."""
+    extensions: Sequence[Extension]
+    """What it knows besides the protocol itself, as ``ClientTasks()``."""
     check_capabilities: bool
     """Whether to refuse here what the server does not declare. **True** unless given."""
 

@@ -186,6 +186,10 @@ class Verbs(ABC):
         """Ask for any method. The result is its class, or the JSON object for a method of your own."""
         return await self._call(self._engine.request, method, params, **options)
 
+    async def use(self, verb: Callable[..., Call], *arguments: Any, **options: Any) -> Any:
+        """Use a verb of an extension: a function of the engine, as in ``client.use(get_task, task_id)``."""
+        return await self._call(partial(verb, self._engine), *arguments, **options)
+
     async def notify(self, method: str, params: Mapping[str, JsonValue] | None = None) -> None:
         """Send a notification."""
         await self._do(self._engine.notify, method, params)

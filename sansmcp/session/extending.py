@@ -63,6 +63,7 @@ class Extending(Asking):
         self._parts: dict[str, ClientPart] = {}
         self._tags: dict[str, ClientPart] = {}
         self._heard: dict[str, ClientPart | None] = {}
+        self._on_subscriptions = {name for e in extensions if e.topics for name in e.notifications}
         for extension in extensions:
             part = extension.client_part(_Door(self))
             self._heard.update(dict.fromkeys(extension.notifications, part))
@@ -151,6 +152,11 @@ class Extending(Asking):
             self._calls.end(call, CallInput.SUCCEED)
             asked[0](result)
         return True
+
+    def _on_topic(self, method: str) -> bool:
+        """Whether a modern server may send a notification of an extension on subscriptions only."""
+        modern_ = self._verdict is not None and self._verdict.era is Era.MODERN
+        return modern_ and method in self._on_subscriptions
 
     def _tell_parts(self, message: jsonrpc.Notification) -> None:
         part = self._heard.get(message.method)

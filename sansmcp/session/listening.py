@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from ..clock import Deadlines
@@ -60,6 +61,7 @@ from .subscriptions import (
     read_filter,
     refused_of,
     subscribable,
+    topics_of,
 )
 from .typing import to_wire
 
@@ -106,13 +108,15 @@ class Listening(ClientConnection):
         prompts: bool = False,
         resource_list: bool = False,
         resources: Iterable[str] = (),
+        topics: Mapping[str, Iterable[str]] = MappingProxyType({}),
         ack_timeout: float | None = None,
         relisten: Relisten | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> Call:
         """Be told of changes: of the lists of tools, prompts and resources, and of single resources.
 
-        `resources` are URIs. The call opens with `SubscriptionOpened`, which says what is granted;
+        `resources` are URIs. `topics` are what extensions tell of: names by the member of the filter, as
+        ``{"taskIds": [task_id]}``; that comes as `NotificationReceived`. The call opens with `SubscriptionOpened`, which says what is granted;
         what changes is told by `ListChanged` and `ResourceUpdated` with this call, and the end by one
         `SubscriptionClosed`. If it does not open it ends in `RequestFailed`: a modern server has
         `ack_timeout` seconds (None: `timeouts.ack`). `cancel` ends it. With `relisten` it is asked
@@ -123,12 +127,15 @@ class Listening(ClientConnection):
         """
         now = self._tick(now)
         wanted = {ListKind.TOOLS: tools, ListKind.PROMPTS: prompts, ListKind.RESOURCES: resource_list}
-        asked = filter_of(tuple(kind for kind, wants in wanted.items() if wants), list(resources))
+        asked = filter_of(tuple(kind for kind, wants in wanted.items() if wants), list(resources), topics)
         if asked == SubscriptionFilter():
             raise LocalProtocolError(f"{LISTEN}: say what to listen to")
         for limit, count in (
             ("max_subscriptions", len(self._subscriptions) + 1),
-            ("max_subscribed_uris", len(asked.resource_subscriptions or ())),
+            (
+                "max_subscribed_uris",
+                len(asked.resource_subscriptions or ()) + sum(map(len, topics_of(asked).values())),
+            ),
         ):
             if count > getattr(self.limits, limit):
                 raise LocalProtocolError(f"{LISTEN}: {count} are more than the limit {limit} allows")
@@ -189,10 +196,16 @@ class Listening(ClientConnection):
 
     def _check_listen(self, call: Call) -> bool:
         """Whether `call` is a subscription, which may be sent then. Raises as `_check`."""
-        if call not in self._subscriptions:
+        subscription = self._subscriptions.get(call)
+        if subscription is None:
             return False
         known = self._server_capabilities
-        if known is not None and self._check_capabilities and not subscribable(known):
+        tells = (
+            known is None
+            or subscribable(known)
+            or (topics_of(subscription.asked) and known.get("extensions"))
+        )
+        if self._check_capabilities and not tells:
             raise LocalProtocolError(
                 f"{LISTEN}: the server declares that it tells of no changes "
                 "(check_capabilities=False asks all the same)"
@@ -315,6 +328,20 @@ class Listening(ClientConnection):
         else:
             self._tell_change(method, uri, subscription.call)
 
+    def _told_on_subscription(self, method: str, params: Mapping[str, Any]) -> bool:
+        """Whether what an extension tells came on an open subscription; anything else is told, or ignored."""
+        meta = params.get("_meta")
+        if not isinstance(meta, dict) or META_SUBSCRIPTION_ID not in meta:
+            detail = f"{method} names no subscription"
+            if self._tolerate(PeerFault.UNKNOWN_SUBSCRIPTION, detail):
+                return True
+            self._ignore(PeerFault.UNKNOWN_SUBSCRIPTION, detail)
+            return False
+        subscription = self._find_subscription(meta[META_SUBSCRIPTION_ID], method)
+        if subscription is not None and not subscription.open:
+            self._ignore(PeerFault.NOT_ACKNOWLEDGED, f"{method} came before the acknowledgment")
+        return subscription is not None and subscription.open
+
     def _tell_change(self, method: str, uri: Any, call: Call | None) -> None:
         kind = _KINDS.get(method)
         self._emit(ResourceUpdated(uri, call) if kind is None else ListChanged(kind, call))
@@ -344,7 +371,7 @@ class Listening(ClientConnection):
         if subscription.open:
             self._ignore(PeerFault.ALREADY_ACKNOWLEDGED, f"subscription {given!r} is open already")
             return
-        honored = read_filter(params)
+        honored = read_filter(params, topics_of(subscription.asked))
         if not isinstance(honored, SubscriptionFilter):
             self._violated(subscription, PeerFault.MALFORMED_NOTIFICATION, f"{ACKNOWLEDGED}: {honored}")
             return
