@@ -69,6 +69,11 @@ class Deadlines(Generic[K]):
         entry = self._live.get(key)
         return None if entry is None else entry[2]
 
+    def when(self, key: K) -> float | None:
+        """For which time `key` is armed, or None when it is not."""
+        entry = self._live.get(key)
+        return None if entry is None else entry[0]
+
     def next(self) -> float | None:
         """The earliest armed time, or None."""
         heap = self._heap

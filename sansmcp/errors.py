@@ -138,6 +138,31 @@ class PeerFault(Enum):
     INVALID_ENDPOINT = auto()
     """The address to send messages to is none, or is at another origin."""
 
+    # authorization
+    INVALID_CHALLENGE = auto()
+    """A ``WWW-Authenticate`` header that is no list of challenges, or names an unusable address."""
+    UNUSABLE_METADATA = auto()
+    """A document about authorization that is none, or is about somebody else."""
+    FOREIGN_REDIRECT = auto()
+    """What came back from the browser was not asked for."""
+    UNAUTHORIZED = auto()
+    """A request without a token, or with one that is not valid here."""
+    INVALID_CREDENTIALS = auto()
+    """An ``Authorization`` header that cannot be read."""
+    INSUFFICIENT_SCOPE = auto()
+    """A request whose token gives fewer rights than it needs."""
+
+    # WebSocket
+    INVALID_UPGRADE = auto()
+    """An opening handshake that is none, or is not to be accepted."""
+    MISSING_SUBPROTOCOL = auto()
+    """The subprotocol `mcp` was not offered, or not selected."""
+    UNKNOWN_SUBPROTOCOL = auto()
+    """A server selected a subprotocol that was not offered."""
+    INVALID_FRAME = auto()
+    BINARY_MESSAGE = auto()
+    """A message of bytes, where each message is text."""
+
     # JSON-RPC envelope
     NOT_A_MESSAGE = auto()
     """JSON, but no JSON-RPC message: not an object, or without a ``jsonrpc: "2.0"`` member."""
@@ -178,6 +203,10 @@ class PeerFault(Enum):
     INVALID_CACHE_HINT = auto()
     MISSING_RESULT_TYPE = auto()
     MISSING_CONTENT = auto()
+    INVALID_OUTPUT = auto()
+    """Structured content that is not what the tool's output schema promises."""
+    UNUSABLE_OUTPUT_SCHEMA = auto()
+    """An output schema against which nothing can be checked: the tool's results are not."""
     INPUT_NOT_ALLOWED = auto()
     """Input is required for a request that has to be answered at once."""
     INVALID_INPUT_REQUIRED = auto()
@@ -335,6 +364,18 @@ class InvalidResponse(CallFailure):
         self.__cause__ = cause
 
 
+class OutputMismatch(InvalidResponse):
+    """The structured content of a tool's result is not what the tool's output schema promises.
+
+    Only where results are checked and nothing is tolerated. `result` is what the server answered, as it
+    sent it.
+    """
+
+    def __init__(self, message: str, cause: RemoteProtocolError, result: Mapping[str, Any]) -> None:
+        super().__init__(message, cause)
+        self.result: Final = result
+
+
 class HttpFailure(CallFailure):
     """An HTTP exchange brought no answer: a wrong status or content, or the connection broke.
 
@@ -431,6 +472,73 @@ class AuthorizationRequired(HttpFailure):
     def __init__(self, message: str, *, status: int, challenges: Sequence[str], excerpt: str = "") -> None:
         super().__init__(message, status=status, excerpt=excerpt)
         self.challenges: Final = tuple(challenges)
+
+
+class AuthorizationProblem(Enum):
+    """Where an attempt to be authorized came to nothing."""
+
+    FORBIDDEN_ADDRESS = auto()
+    """A server names an address that must not be asked: not ``https``, or within a private network."""
+    NO_METADATA = auto()
+    """Neither the server nor its authorization server says how one is authorized."""
+    WRONG_RESOURCE = auto()
+    """The metadata is about another server."""
+    WRONG_ISSUER = auto()
+    """The authorization server says that it is another one: in its metadata, or in its answer."""
+    UNSUPPORTED = auto()
+    """The authorization server lacks what is needed, PKCE with S256 for example."""
+    NO_CLIENT = auto()
+    """This client is not known to the authorization server, and cannot make itself known."""
+    NOT_ASKED = auto()
+    """The user was not asked, or whoever asks gave up."""
+    WRONG_STATE = auto()
+    """What came back from the browser belongs to no question of ours."""
+    DENIED = auto()
+    """The user or the authorization server says no."""
+    INVALID_ANSWER = auto()
+    """The authorization server answered with something that means nothing."""
+    TOKEN_REFUSED = auto()
+    """The authorization server gives no token."""
+    TOKEN_REJECTED = auto()
+    """The server does not take a token that was made for it just now."""
+    INSUFFICIENT_SCOPE = auto()
+    """More rights were asked for, and the server still wants more."""
+    TIMEOUT = auto()
+    """Nobody answered in time."""
+    UNREACHABLE = auto()
+    """There was no connection to the authorization server, or to where the metadata is."""
+    CANCELLED = auto()
+    """Nobody waits for it any more."""
+
+
+class AuthorizationFailed(HttpFailure):
+    """The server wants to be sent a token, and none was to be had.
+
+    `problem` tells where that ended. `code` is the error that the authorization server named, as in
+    ``access_denied``; empty where it named none. `status` is that of the server's answer.
+
+    Specification: 2026-07-28, basic/authorization.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        problem: AuthorizationProblem,
+        *,
+        code: str = "",
+        status: int | None = None,
+        retryable: bool = False,
+    ) -> None:
+        super().__init__(message, status=status, retryable=retryable)
+        self.problem: Final = problem
+        self.code: Final = code
+
+    def about(self, subject: str, status: int | None = None) -> AuthorizationFailed:
+        """The same failure, told of `subject`; `status` is the response's where that is not told yet."""
+        message, status = f"{subject}: {self}", self.status or status
+        return AuthorizationFailed(
+            message, self.problem, code=self.code, status=status, retryable=self.retryable
+        )
 
 
 class RedirectRefused(HttpFailure):

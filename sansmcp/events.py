@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
-from .errors import CloseReason, PeerFault, RemoteProtocolError, SansmcpError
+from .errors import AuthorizationFailed, CloseReason, PeerFault, RemoteProtocolError, SansmcpError
 from .revisions import Era, Revision
 from .session.typing import typed_result
 
 if TYPE_CHECKING:
+    from .auth.resource_server import Verifier
     from .session.calls import Call, IncomingRequest
     from .session.era import Evidence, Verdict
     from .session.rounds import IncomingQuestion, Round
@@ -115,6 +116,24 @@ class Reconnect(WireEvent):
 @attrs.define(eq=False)
 class CloseConnection(WireEvent):
     """Nothing more will be said: end the transport, after everything sent before."""
+
+
+@attrs.define(eq=False, repr=False)
+class VerifyToken(WireEvent):
+    """Find out who is behind an access token, then call the server's ``token_verified``.
+
+    ``verification_failed`` if nobody can tell.
+    """
+
+    exchange: int
+    """Names the question: the exchange that brought the token first."""
+    token: str
+    """A secret."""
+    verifier: Verifier
+    """What is to be called with it; what it returns may have to be awaited."""
+
+    def __repr__(self) -> str:
+        return f"VerifyToken({self.exchange})"
 
 
 # to the application: both roles ------------------------------------------------------------------
@@ -221,6 +240,8 @@ class Harmless(Enum):
     """A page is done that nobody was sent to, or that was done before."""
     UNASKED_ANSWER = auto()
     """An answer of a client to what its request was not asked."""
+    LATE_REDIRECT = auto()
+    """A browser came back, and nobody waited for one."""
     OTHER_EVENT = auto()
     """An event of a stream whose type says that it carries no message: a server's own ping."""
 
@@ -468,6 +489,56 @@ class ServerStreamEnded(Event):
 
 
 @attrs.define(eq=False)
+class RedirectNeeded(Event):
+    """An authorization server sends the user's browser back to an address on this side: which one?
+
+    Answer with ``redirect_ready``, once requests to it are heard.
+    """
+
+    preferred: str | None
+    """The one that the authorization server knows from earlier. With another one, this client makes
+    itself known anew."""
+
+
+@attrs.define(eq=False, repr=False)
+class AuthorizationUrlReady(Event):
+    """The user is to open `url` in a browser, and log in.
+
+    Hand the address at which the browser arrives in the end to ``redirect_received``.
+    """
+
+    url: str
+    """A secret until it was used."""
+    redirect_uri: str
+    """Where the browser arrives, with a query."""
+    issuer: str
+    """The authorization server: for display."""
+    scopes: tuple[str, ...]
+    """What is asked for; empty: what the authorization server thinks fit."""
+
+    def __repr__(self) -> str:
+        return f"AuthorizationUrlReady(issuer={self.issuer!r}, scopes={self.scopes!r})"
+
+
+@attrs.define(eq=False)
+class AuthorizationGranted(Event):
+    """There is a token. What waited for it goes on."""
+
+    issuer: str
+    scopes: tuple[str, ...]
+    """What was granted, as far as the authorization server says it."""
+    refreshed: bool
+    """Whether it was had without anybody being asked, for one that is not valid any more."""
+
+
+@attrs.define(eq=False)
+class AuthorizationRefused(Event):
+    """There is no token, and what waited for it has failed with `error`."""
+
+    error: AuthorizationFailed
+
+
+@attrs.define(eq=False)
 class PeerGone(Event):
     """The server ended or the connection broke; each open call has failed."""
 
@@ -479,6 +550,9 @@ class PeerGone(Event):
 
 __all__ = [
     "AbandonRequest",
+    "AuthorizationGranted",
+    "AuthorizationRefused",
+    "AuthorizationUrlReady",
     "ChangesMissed",
     "CloseConnection",
     "DeliveryFailed",
@@ -498,6 +572,7 @@ __all__ = [
     "PeerGone",
     "ProgressReported",
     "Reconnect",
+    "RedirectNeeded",
     "RequestCancelled",
     "RequestFailed",
     "RequestReceived",
@@ -516,5 +591,6 @@ __all__ = [
     "SubscriptionInterrupted",
     "SubscriptionOpened",
     "ToolExcluded",
+    "VerifyToken",
     "WireEvent",
 ]

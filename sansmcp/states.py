@@ -418,6 +418,59 @@ PROCESS: Final = Table(
 )
 
 
+# A connection that a client makes, lasting as long as its conversation --------------------------
+
+
+class DialState(Symbol):
+    IDLE = auto()
+    CONNECTING = auto()
+    UPGRADING = auto()
+    """The connection is there; both ends agree on how to use it."""
+    OPEN = auto()
+    CLOSING = auto()
+    """This side said that it ends; the end of the other is awaited."""
+    WAITING = auto()
+    """The connection is gone; a new one is made after a delay."""
+    GONE = auto()
+
+
+class DialInput(Symbol):
+    DIAL = auto()
+    UPGRADE = auto()
+    OPEN = auto()
+    CLOSE = auto()
+    RETRY = auto()
+    END = auto()
+
+
+DIAL: Final = Table(
+    "dialed connection",
+    DialState.IDLE,
+    {
+        DialState.IDLE: {DialInput.DIAL: DialState.CONNECTING, DialInput.END: DialState.GONE},
+        DialState.CONNECTING: {
+            DialInput.UPGRADE: DialState.UPGRADING,
+            DialInput.OPEN: DialState.OPEN,
+            DialInput.RETRY: DialState.WAITING,
+            DialInput.END: DialState.GONE,
+        },
+        DialState.UPGRADING: {
+            DialInput.OPEN: DialState.OPEN,
+            DialInput.RETRY: DialState.WAITING,
+            DialInput.END: DialState.GONE,
+        },
+        DialState.OPEN: {
+            DialInput.CLOSE: DialState.CLOSING,
+            DialInput.RETRY: DialState.WAITING,
+            DialInput.END: DialState.GONE,
+        },
+        DialState.CLOSING: {DialInput.END: DialState.GONE},
+        DialState.WAITING: {DialInput.DIAL: DialState.CONNECTING, DialInput.END: DialState.GONE},
+        DialState.GONE: {},
+    },
+)
+
+
 # An HTTP exchange, as its server sees it ----------------------------------------------------------
 
 
@@ -632,6 +685,89 @@ SUBSCRIPTION: Final = Table(
 )
 
 
+# Authorization: one attempt to come by a token -----------------------------------------------------
+
+
+class AuthorizationState(Symbol):
+    IDLE = auto()
+    RESOURCE = auto()
+    """The server is asked by whom one is authorized."""
+    SERVER = auto()
+    """The authorization server is asked what it can do."""
+    REDIRECT = auto()
+    """The application is asked where the browser is to arrive."""
+    REGISTERING = auto()
+    """This client makes itself known."""
+    USER = auto()
+    """The user logs in."""
+    TOKEN = auto()
+    """The token is asked for."""
+    GRANTED = auto()
+    FAILED = auto()
+
+
+class AuthorizationInput(Symbol):
+    ASK_RESOURCE = auto()
+    ASK_SERVER = auto()
+    ASK_REDIRECT = auto()
+    REGISTER = auto()
+    ASK_USER = auto()
+    ASK_TOKEN = auto()
+    GRANT = auto()
+    FAIL = auto()
+
+
+AUTHORIZATION: Final = Table(
+    "authorization",
+    AuthorizationState.IDLE,
+    {
+        AuthorizationState.IDLE: {
+            AuthorizationInput.ASK_RESOURCE: AuthorizationState.RESOURCE,
+            AuthorizationInput.FAIL: AuthorizationState.FAILED,
+        },
+        AuthorizationState.RESOURCE: {
+            AuthorizationInput.ASK_RESOURCE: AuthorizationState.RESOURCE,
+            AuthorizationInput.ASK_SERVER: AuthorizationState.SERVER,
+            AuthorizationInput.FAIL: AuthorizationState.FAILED,
+        },
+        AuthorizationState.SERVER: {
+            AuthorizationInput.ASK_SERVER: AuthorizationState.SERVER,
+            AuthorizationInput.ASK_REDIRECT: AuthorizationState.REDIRECT,
+            AuthorizationInput.REGISTER: AuthorizationState.REGISTERING,
+            AuthorizationInput.ASK_USER: AuthorizationState.USER,
+            AuthorizationInput.ASK_TOKEN: AuthorizationState.TOKEN,
+            AuthorizationInput.GRANT: AuthorizationState.GRANTED,
+            AuthorizationInput.FAIL: AuthorizationState.FAILED,
+        },
+        AuthorizationState.REDIRECT: {
+            AuthorizationInput.REGISTER: AuthorizationState.REGISTERING,
+            AuthorizationInput.ASK_USER: AuthorizationState.USER,
+            AuthorizationInput.FAIL: AuthorizationState.FAILED,
+        },
+        AuthorizationState.REGISTERING: {
+            AuthorizationInput.ASK_USER: AuthorizationState.USER,
+            AuthorizationInput.ASK_TOKEN: AuthorizationState.TOKEN,
+            AuthorizationInput.FAIL: AuthorizationState.FAILED,
+        },
+        AuthorizationState.USER: {
+            AuthorizationInput.ASK_TOKEN: AuthorizationState.TOKEN,
+            AuthorizationInput.FAIL: AuthorizationState.FAILED,
+        },
+        AuthorizationState.TOKEN: {
+            AuthorizationInput.ASK_TOKEN: AuthorizationState.TOKEN,
+            # A token could not be renewed: then the user is asked.
+            AuthorizationInput.ASK_REDIRECT: AuthorizationState.REDIRECT,
+            AuthorizationInput.REGISTER: AuthorizationState.REGISTERING,
+            AuthorizationInput.ASK_USER: AuthorizationState.USER,
+            AuthorizationInput.GRANT: AuthorizationState.GRANTED,
+            AuthorizationInput.FAIL: AuthorizationState.FAILED,
+        },
+        AuthorizationState.GRANTED: {},
+        AuthorizationState.FAILED: {},
+    },
+)
+
+
 TABLES: Final = (
     CLIENT,
     SERVER,
@@ -640,9 +776,11 @@ TABLES: Final = (
     SUBSCRIPTION,
     REQUEST,
     PROCESS,
+    DIAL,
     EXCHANGE,
     CLIENT_EXCHANGE,
     STREAM,
     OLD_SSE,
+    AUTHORIZATION,
 )
 """Every table, in the order the docs show them."""

@@ -55,6 +55,7 @@ from .answer import Answer, Content
 from .client_exchanges import ClientExchange, Role
 from .client_requests import check_headers
 from .client_sessions import Sessions
+from .exchange import ExchangeId
 from .old_sse import ENDPOINT, OldSse, OldSseUse
 from .recovery import Recovery
 from .resume import ReconnectPolicy
@@ -127,6 +128,11 @@ class HttpClient(Sessions):
         return self._url
 
     @property
+    def sets_authorization(self) -> bool:
+        """Whether the user gave a header ``authorization``."""
+        return any(name == "authorization" for name, _ in self._headers)
+
+    @property
     def wants_data(self) -> bool:
         """False while reading more would exceed a limit: then stop reading."""
         return self.engine.wants_data and len(self._events) < self._limits.max_buffered_events
@@ -183,12 +189,31 @@ class HttpClient(Sessions):
         self.engine.close(now=self._now)
         self._pump()
 
+    def keep_secret(self, *values: str) -> None:
+        """Show these in no error, should a server repeat them. They take the place of earlier ones."""
+        self._hidden = values
+
     def set_headers(self, headers: Iterable[tuple[str, str]]) -> None:
         """Replace the headers given to the constructor, for the requests made from now on.
 
         For a token that was renewed. Raises LocalProtocolError as the constructor does.
         """
         self._headers = check_headers(headers)
+
+    def exchange_held(self, exchange: ExchangeId, now: float) -> None:
+        """`exchange` is not on its way, for somebody has to be authorized first: no deadline of it runs.
+
+        Harmless for one that is over. Then `exchange_released`, or `exchange_failed`.
+        """
+        super().exchange_held(exchange, now)
+        if self._old_stream is not None and exchange == self._old_stream.id:
+            self._timers.clear((_ENDPOINT, 0))
+
+    def exchange_released(self, exchange: ExchangeId, now: float) -> None:
+        """`exchange` is on its way again: its deadlines start anew. Harmless for one that is over."""
+        super().exchange_released(exchange, now)
+        if self._old_stream is not None and exchange == self._old_stream.id:
+            self._await_endpoint()
 
     def handle_timeout(self, now: float) -> None:
         """Let every deadline that has passed take effect. Harmless at any time."""
@@ -342,6 +367,9 @@ class HttpClient(Sessions):
         self._old_stream = self._start(
             Role.OLD_STREAM, "GET", self._get_headers(), b"", "HTTP+SSE", self._url
         )
+        self._await_endpoint()
+
+    def _await_endpoint(self) -> None:
         wait = self.engine.timeouts.probe or ENDPOINT_WAIT
         self._timers.set((_ENDPOINT, 0), self._now + wait, _ENDPOINT)
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from ..client import ClientEngine
-from ..errors import ErrorCode, HttpFailure, LocalProtocolError, McpError, PeerFault
+from ..errors import AuthorizationFailed, ErrorCode, HttpFailure, LocalProtocolError, McpError, PeerFault
 from ..events import DeviationTolerated, LimitHit, SendRequest, ToolExcluded
 from ..session.calls import Call
 from ..session.era import Outcome, ProbeOutcome
@@ -325,7 +325,7 @@ class Requests(Streams):
             self._interrupted(ex, failure)
         elif ex.call is None:
             self._on_other_failure(ex, failure)
-        elif not self._reissued(ex):
+        elif isinstance(failure, AuthorizationFailed) or not self._reissued(ex):
             self._fail(ex, failure, ProbeOutcome(kind=Outcome.NETWORK_ERROR, detail=str(failure)))
 
     # messages ------------------------------------------------------------------------------------

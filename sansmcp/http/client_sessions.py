@@ -35,6 +35,7 @@ from ..types.methods import Method
 from .answer import Answer, Content
 from .client_exchanges import ClientExchange, Role
 from .client_requests import Requests
+from .exchange import ExchangeId
 from .recovery import Recovery
 
 INITIALIZED_WAIT: Final = 5.0
@@ -148,6 +149,32 @@ class Sessions(Requests):
                 self._post_notification(event)
             elif event.call.request_id == event.message["id"]:
                 self._post_request(event)
+
+    def exchange_held(self, exchange: ExchangeId, now: float) -> None:
+        """`exchange` is not on its way, for somebody has to be authorized first: no deadline of it runs.
+
+        Harmless for one that is over. Then `exchange_released`, or `exchange_failed`.
+        """
+        self._tick(now)
+        ex = self._exchanges.get(exchange)
+        if ex is not None:
+            self._timers.clear((_MESSAGE, ex.id))
+            if ex.id == self._gate:
+                self._timers.clear((_GATE, 0))
+            if ex.awaited:
+                self.engine.exchange_held(ex.message["id"], now=self._now)
+
+    def exchange_released(self, exchange: ExchangeId, now: float) -> None:
+        """`exchange` is on its way again: its deadlines start anew. Harmless for one that is over."""
+        self._tick(now)
+        ex = self._exchanges.get(exchange)
+        if ex is not None:
+            if ex.role is Role.MESSAGE:
+                self._watch(ex)
+            if ex.id == self._gate:
+                self._timers.set((_GATE, 0), self._now + INITIALIZED_WAIT, _GATE)
+            if ex.awaited:
+                self.engine.exchange_released(ex.message["id"], now=self._now)
 
     # how messages are taken ------------------------------------------------------------------------
 

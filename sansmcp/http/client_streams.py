@@ -53,6 +53,8 @@ class Streams(Carrier):
         self._paused: dict[int, ClientExchange] = {}
         """Exchanges whose streams broke and wait to be asked for again, by the stream's number."""
         self._last_stream = 0
+        self._hidden: tuple[str, ...] = ()
+        """What goes along on requests besides and is not shown."""
 
     # what is sent --------------------------------------------------------------------------------
 
@@ -253,7 +255,8 @@ class Streams(Carrier):
 
     def _without_secrets(self, body: bytes) -> bytes:
         """`body` without what a page that repeats the request would give away of it."""
-        secrets: Iterable[str] = (self._session_id or "", *(value for _, value in self._headers))
+        own = (value for _, value in self._headers)
+        secrets: Iterable[str] = (self._session_id or "", *own, *self._hidden)
         for secret in secrets:
             for part in (secret, secret.rpartition(" ")[2]):
                 if len(part) >= _SHORTEST_SECRET:

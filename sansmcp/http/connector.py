@@ -33,7 +33,9 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from typing import Final
+from collections.abc import Callable
+from itertools import count
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -44,15 +46,27 @@ from ..wire.http1 import (
     BodyData,
     BodyEnd,
     ConnectionClosed,
-    FieldBlock,
     Http1Client,
     HttpFault,
     ResponseHead,
 )
 from .client import HttpClient
-from .exchange import EVENT_STREAM, AbortExchange, ExchangeId, HttpRequest, StartExchange, media_type
-from .pool import CONNECT, DEFAULT_POOL, Carry, Dial, Drop, Pool, PoolPolicy, Refuse
+from .exchange import (
+    EVENT_STREAM,
+    AbortExchange,
+    ExchangeId,
+    HttpRequest,
+    StartExchange,
+    StartFetch,
+    media_type,
+)
+from .place import MAX_PLACES, Place, credentials, elsewhere
+from .pool import CONNECT, DEFAULT_POOL, Carry, Dial, Drop, PoolPolicy, Refuse
 from .proxy import Proxy
+from .url import Origin, Url
+
+if TYPE_CHECKING:
+    from ..auth.client import AuthorizedClient
 
 STALE_WITHIN: Final = 2.0
 """Seconds within which a connection that was kept must end for it to be believed that the end crossed
@@ -75,6 +89,7 @@ _RETRYABLE: Final = (NetworkProblem.REFUSED, NetworkProblem.UNREACHABLE, Network
 class _Job:
     """One exchange, from when it was asked for until it is over."""
 
+    place: Place
     request: HttpRequest
     conn: ConnectionId | None = None
     sent_at: float = 0.0
@@ -85,10 +100,11 @@ class _Job:
 class _Connection:
     """One connection and the exchange that is on it."""
 
-    __slots__ = ("codec", "exchange", "id", "keep", "open", "reused", "tunnel")
+    __slots__ = ("codec", "exchange", "id", "keep", "open", "place", "reused", "tunnel")
 
-    def __init__(self, id: ConnectionId, codec: Http1Client) -> None:
+    def __init__(self, id: ConnectionId, place: Place, codec: Http1Client) -> None:
         self.id: Final = id
+        self.place: Final = place
         self.codec = codec
         self.exchange: ExchangeId | None = None
         self.open = False
@@ -103,18 +119,20 @@ class _Connection:
 class HttpConnector:
     """`client` on any number of connections. Starts with none.
 
-    `pool` bounds them. `proxy` is where they go instead of to the server itself; see `proxy_for`.
+    `pool` bounds them. `proxy` is where they go instead of to the server itself; see `proxy_for`. For
+    what an `AuthorizedClient` asks of others, `proxy_of` says by which proxy each of them is reached.
     Whoever drives it may carry out a `Close` without waiting for what was written: nobody wants the
     rest of that request.
     """
 
     def __init__(
         self,
-        client: HttpClient,
+        client: HttpClient | AuthorizedClient,
         *,
         now: float,
         pool: PoolPolicy = DEFAULT_POOL,
         proxy: Proxy | None = None,
+        proxy_of: Callable[[Url], Proxy | None] = lambda _: None,
     ) -> None:
         self.client: Final = client
         self.engine: Final = client.engine
@@ -122,15 +140,12 @@ class HttpConnector:
         url = client.url
         self._now = now
         self._limits = client.engine.limits
-        self._policy = pool
-        self._pool = Pool(pool)
-        self._host, self._port, self._tls = url.host, url.port, url.scheme == "https"
-        self._fixed = FieldBlock([("host", url.authority)])
-        self._proxy = proxy
-        self._prefix = ""
-        if proxy is not None and not self._tls:
-            self._prefix = f"http://{url.authority}"
-            self._fixed = FieldBlock([("host", url.authority), *_credentials(proxy)])
+        self._numbers = count(1)
+        self._home = Place(url, pool, proxy, self._numbers)
+        """The server's own."""
+        self._proxy_of = proxy_of
+        self._away: dict[Origin, Place] = {}
+        """Others, as long as something is asked of them or they have a connection."""
         self._conns: dict[ConnectionId, _Connection] = {}
         self._jobs: dict[ExchangeId, _Job] = {}
         self._ops: deque[Op] = deque()
@@ -140,7 +155,7 @@ class HttpConnector:
         self._aborted = False
 
     def __repr__(self) -> str:
-        through = "" if self._proxy is None else f" through {self._proxy}"
+        through = "" if self._home.proxy is None else f" through {self._home.proxy}"
         return f"<HttpConnector {self.client.url}{through}, {len(self._conns)} connections>"
 
     # pulls ---------------------------------------------------------------------------------------
@@ -156,8 +171,12 @@ class HttpConnector:
 
     def next_timeout(self) -> float | None:
         """The absolute time at which `handle_timeout` wants to be called, or None."""
-        a, b = self.client.next_timeout(), self._pool.next_timeout()
-        return b if a is None else a if b is None else min(a, b)
+        a, b = self.client.next_timeout(), self._home.pool.next_timeout()
+        first = b if a is None else a if b is None else min(a, b)
+        for place in self._away.values():
+            when = place.pool.next_timeout()
+            first = when if first is None or (when is not None and when < first) else first
+        return first
 
     def wants_data(self, conn: ConnectionId) -> bool:
         """False while reading more from `conn` would exceed a limit: then stop reading from it."""
@@ -180,7 +199,8 @@ class HttpConnector:
         held = sum(c.codec.stats()["buffered"] for c in self._conns.values())
         return {
             **inner,
-            **self._pool.stats(),
+            **self._home.pool.stats(),
+            "other_places": len(self._away),
             "connections": len(self._conns),
             "jobs": len(self._jobs),
             "buffered": inner["buffered"] + held,
@@ -209,8 +229,10 @@ class HttpConnector:
         """Let every deadline that has passed take effect. Harmless at any time."""
         self._tick(now)
         self.client.handle_timeout(self._now)
-        self._pool.handle_timeout(self._now)
-        self._decide()
+        for place in (self._home, *self._away.values()):
+            place.pool.handle_timeout(self._now)
+            self._decide(place)
+        self._leave()
 
     # inputs --------------------------------------------------------------------------------------
 
@@ -220,15 +242,16 @@ class HttpConnector:
         c = self._conns.get(conn)
         if c is None or c.open:
             return
-        if self._proxy is not None and self._tls and not c.tunnel:
+        place = c.place
+        if place.proxy is not None and place.tls and not c.tunnel:
             c.tunnel = True
-            place = f"[{self._host}]:{self._port}" if ":" in self._host else f"{self._host}:{self._port}"
-            c.codec.send_request("CONNECT", place, [("host", place), *_credentials(self._proxy)])
+            where = place.authority
+            c.codec.send_request("CONNECT", where, [("host", where), *credentials(place.proxy)])
             self._write(c)
         else:
             c.open = True
-            self._pool.opened(conn, self._now)
-            self._decide()
+            place.pool.opened(conn, self._now)
+            self._decide(place)
 
     def failed(
         self,
@@ -244,6 +267,7 @@ class HttpConnector:
         self._tick(now)
         c = self._conns.pop(conn, None)
         if c is not None:
+            c.place.connections -= 1
             self._lost(c, self._end_of(c, error, problem))
 
     def receive_data(self, conn: ConnectionId, data: bytes | bytearray, now: float) -> None:
@@ -276,12 +300,12 @@ class HttpConnector:
                 case BodyData(data=data) if exchange is not None:
                     self.client.response_data(exchange, data, self._now)
                 case BodyEnd() if exchange is not None:
-                    del self._jobs[exchange]
+                    self._done(exchange)
                     c.exchange = None
                     self.client.response_ended(exchange, self._now)
                     if c.codec.reusable:
-                        self._pool.freed(c.id, self._now, c.keep)
-                        self._decide()
+                        c.place.pool.freed(c.id, self._now, c.keep)
+                        self._decide(c.place)
                     elif c.codec.should_close:
                         self._close(c)
                     # else something came after it, which is told next
@@ -293,8 +317,8 @@ class HttpConnector:
                     pass
 
     def _on_head(self, c: _Connection, exchange: ExchangeId, head: ResponseHead) -> None:
-        if head.status == 407 and self._prefix:
-            self._close(c, self._proxy_refused(407))
+        if head.status == 407 and c.place.prefix:
+            self._close(c, self._proxy_refused(c.place, 407))
             return
         for fault in head.deviations:
             if self.engine.strict:
@@ -305,8 +329,8 @@ class HttpConnector:
         c.keep = None if said is None else max(int(said[1]) - _KEEP_MARGIN, 0.0)
         if media_type(head.headers.get("content-type")) == EVENT_STREAM:
             c.codec.set_max_body(None)
-            self._pool.streams(c.id, self._now)
-            self._decide()
+            c.place.pool.streams(c.id, self._now)
+            self._decide(c.place)
         self.client.response_started(exchange, head.status, head.headers.items(), self._now)
 
     def _on_fault(self, c: _Connection, fault: PeerFault, detail: str) -> None:
@@ -324,19 +348,20 @@ class HttpConnector:
 
     def _on_proxy_head(self, c: _Connection, head: ResponseHead) -> None:
         if not 200 <= head.status < 300:
-            self._close(c, self._proxy_refused(head.status))
+            self._close(c, self._proxy_refused(c.place, head.status))
         elif c.codec.take_tunnel_data():
-            text = f"the proxy {self._proxy} sent data of its own into the tunnel"
+            text = f"the proxy {c.place.proxy} sent data of its own into the tunnel"
             self._close(c, NetworkFailure(text, NetworkProblem.PROXY))
         else:
             c.codec = Http1Client(self._limits)
-            self._ops.append(StartTls(c.id, self._host))
+            self._ops.append(StartTls(c.id, c.place.host))
 
-    def _proxy_refused(self, status: int) -> NetworkFailure:
+    @staticmethod
+    def _proxy_refused(place: Place, status: int) -> NetworkFailure:
         hint = "check the proxy's URL and whether it may be used for this host"
         if status == 407:
             hint = "it wants to know who asks: put user and password into the proxy's URL"
-        text = f"the proxy {self._proxy} refused the connection to {self._host} with HTTP {status}: {hint}"
+        text = f"the proxy {place.proxy} refused the connection to {place.host} with HTTP {status}: {hint}"
         return NetworkFailure(text, NetworkProblem.PROXY, status=status, retryable=status >= 500)
 
     # out -----------------------------------------------------------------------------------------
@@ -344,12 +369,14 @@ class HttpConnector:
     def _pump(self) -> None:
         """Carry out what the client wants."""
         while True:
-            starts: dict[ExchangeId, HttpRequest] = {}
+            starts: dict[ExchangeId, tuple[Url | None, HttpRequest]] = {}
             aborts: list[ExchangeId] = []
             while (op := self.client.next_op()) is not None:
                 match op:
                     case StartExchange(exchange=exchange, request=request):
-                        starts[exchange] = request
+                        starts[exchange] = None, request
+                    case StartFetch(exchange=exchange, url=url, request=request):
+                        starts[exchange] = url, request
                     case AbortExchange(exchange=exchange):
                         if starts.pop(exchange, None) is None:
                             aborts.append(exchange)
@@ -364,29 +391,60 @@ class HttpConnector:
                 self._abort(exchange)
                 if self._aborted:
                     self.client.exchange_failed(exchange, "it was given up", self._now)
-            for exchange, request in starts.items():
-                self._jobs[exchange] = _Job(request)
-                self._pool.ask(exchange, self._now)
-                self._decide()
+            for exchange, (where, request) in starts.items():
+                place = self._place_of(where)
+                if place is None:
+                    text = f"{MAX_PLACES} other servers are asked already"
+                    failure = NetworkFailure(text, NetworkProblem.NO_ROOM, retryable=True)
+                    self.client.exchange_failed(exchange, failure, self._now)
+                    continue
+                self._jobs[exchange] = _Job(place, request)
+                place.jobs += 1
+                place.pool.ask(exchange, self._now)
+                self._decide(place)
         if self.client.finished:
             for c in list(self._conns.values()):
                 self._close(c)
+        self._leave()
 
-    def _decide(self) -> None:
-        """Carry out what the pool decides, at once: what it knows must not become old."""
-        while (decision := self._pool.next_decision()) is not None:
+    def _place_of(self, url: Url | None) -> Place | None:
+        """Where `url` is, None: the server itself. None for one place too many."""
+        if url is None or url.origin == self._home.origin:
+            return self._home
+        place = self._away.get(url.origin)
+        if place is None and len(self._away) < MAX_PLACES:
+            policy = elsewhere(self._home.policy)
+            place = self._away[url.origin] = Place(url, policy, self._proxy_of(url), self._numbers)
+        return place
+
+    def _leave(self) -> None:
+        """Forget places where nothing is wanted any more."""
+        for origin, place in list(self._away.items()):
+            if not place.jobs and not place.connections:
+                del self._away[origin]
+
+    def _done(self, exchange: ExchangeId) -> _Job | None:
+        """Forget an exchange."""
+        job = self._jobs.pop(exchange, None)
+        if job is not None:
+            job.place.jobs -= 1
+        return job
+
+    def _decide(self, place: Place) -> None:
+        """Carry out what a pool decides, at once: what it knows must not become old."""
+        while (decision := place.pool.next_decision()) is not None:
             match decision:
                 case Dial(conn=conn):
-                    self._dial(conn)
+                    self._dial(place, conn)
                 case Carry(conn=conn, exchange=exchange, reused=reused):
                     self._carry(self._conns[conn], exchange, reused)
                 case Drop(conn=conn, reason=reason, exchange=waiting):
                     self._drop(self._conns[conn], reason, waiting)
                 case Refuse(exchange=exchange):
-                    self._refuse(exchange)
-        if self._pool.waits and not self._waited:
+                    self._refuse(place, exchange)
+        if place.pool.waits and not self._waited:
             self._waited = True
-            limit = self._policy.max_requests
+            limit = place.policy.max_requests
             detail = f"{limit} requests are without an answer: others wait until one of them has it"
             self._events.append(LimitHit("max_requests", detail))
 
@@ -394,11 +452,12 @@ class HttpConnector:
         job = self._jobs.get(exchange)
         return job is not None and job.conn is not None
 
-    def _dial(self, conn: ConnectionId) -> None:
-        self._conns[conn] = _Connection(conn, Http1Client(self._limits))
-        proxy = self._proxy
+    def _dial(self, place: Place, conn: ConnectionId) -> None:
+        self._conns[conn] = _Connection(conn, place, Http1Client(self._limits))
+        place.connections += 1
+        proxy = place.proxy
         if proxy is None:
-            self._ops.append(Connect(conn, self._host, self._port, self._host if self._tls else None))
+            self._ops.append(Connect(conn, place.host, place.port, place.host if place.tls else None))
         else:
             tls = proxy.host if proxy.scheme == "https" else None
             self._ops.append(Connect(conn, proxy.host, proxy.port, tls))
@@ -408,8 +467,8 @@ class HttpConnector:
         request = job.request
         job.conn, job.sent_at = c.id, self._now
         c.exchange, c.reused, c.keep = exchange, reused, None
-        target = self._prefix + request.target
-        c.codec.send_request(request.method, target, request.headers, request.body, fixed=self._fixed)
+        target, fixed = c.place.prefix + request.target, c.place.fixed
+        c.codec.send_request(request.method, target, request.headers, request.body, fixed=fixed)
         self._write(c)
 
     def _write(self, c: _Connection) -> None:
@@ -417,14 +476,15 @@ class HttpConnector:
 
     def _drop(self, c: _Connection, reason: str, waiting: ExchangeId | None) -> None:
         del self._conns[c.id]
+        c.place.connections -= 1
         self._ops.append(Close(c.id))
         if waiting is not None:
             assert reason == CONNECT
-            why = f"there was none within {self._policy.connect_timeout:g} s"
+            why = f"there was none within {c.place.policy.connect_timeout:g} s"
             self._fail(waiting, self._not_made(c, why, NetworkProblem.TIMEOUT))
 
-    def _refuse(self, exchange: ExchangeId) -> None:
-        text = f"{self._policy.max_waiting} exchanges wait for a connection already (max_waiting)"
+    def _refuse(self, place: Place, exchange: ExchangeId) -> None:
+        text = f"{place.policy.max_waiting} exchanges wait for a connection already (max_waiting)"
         self._fail(exchange, NetworkFailure(text, NetworkProblem.NO_ROOM, retryable=True))
 
     # ends ----------------------------------------------------------------------------------------
@@ -438,54 +498,53 @@ class HttpConnector:
         return NetworkFailure(f"the connection was lost: {why}", NetworkProblem.LOST, retryable=True)
 
     def _not_made(self, c: _Connection, why: str, problem: NetworkProblem) -> NetworkFailure:
-        where, retryable = f"{self._host}:{self._port}", problem in _RETRYABLE
+        place = c.place
+        where, retryable = f"{place.host}:{place.port}", problem in _RETRYABLE
         hint = f": {_HINTS[problem]}" if problem in _HINTS else ""
         if c.tunnel:
-            where = f"{where} through the proxy {self._proxy}"
-        elif self._proxy is not None:
-            where, problem = f"the proxy {self._proxy}", NetworkProblem.PROXY
+            where = f"{where} through the proxy {place.proxy}"
+        elif place.proxy is not None:
+            where, problem = f"the proxy {place.proxy}", NetworkProblem.PROXY
         return NetworkFailure(f"cannot connect to {where}{hint} ({why})", problem, retryable=retryable)
 
     def _close(self, c: _Connection, failure: HttpFailure | None = None) -> None:
         """End `c`; whoever is on it, or waits for it, fails with `failure`."""
         del self._conns[c.id]
+        c.place.connections -= 1
         self._ops.append(Close(c.id))
         self._lost(c, failure)
 
     def _lost(self, c: _Connection, failure: HttpFailure | None) -> None:
         """`c` is gone."""
-        exchange = self._pool.ended(c.id, self._now)
+        pool = c.place.pool
+        exchange = pool.ended(c.id, self._now)
         job = None if exchange is None else self._jobs.get(exchange)
         if exchange is None or job is None:
-            self._decide()
+            self._decide(c.place)
             return
         stale = c.reused and c.codec.unanswered and self._now - job.sent_at <= STALE_WITHIN
         if stale and not job.repeated:
             job.repeated = True
             job.conn = None
-            self._pool.ask_again(exchange, self._now)
+            pool.ask_again(exchange, self._now)
         elif failure is not None:
             self._fail(exchange, failure)
-        self._decide()
+        self._decide(c.place)
 
     def _fail(self, exchange: ExchangeId, failure: HttpFailure) -> None:
-        del self._jobs[exchange]
+        self._done(exchange)
         self.client.exchange_failed(exchange, failure, self._now)
 
     def _abort(self, exchange: ExchangeId) -> None:
         """Nobody wants `exchange` any more. A connection that it is on cannot be used any more."""
-        job = self._jobs.pop(exchange, None)
+        job = self._done(exchange)
         if job is None:
             return
         if job.conn is None:
-            self._pool.forget(exchange, self._now)
-            self._decide()
+            job.place.pool.forget(exchange, self._now)
+            self._decide(job.place)
         else:
             self._close(self._conns[job.conn])
 
     def _tick(self, now: float) -> None:
         self._now = max(self._now, now)
-
-
-def _credentials(proxy: Proxy) -> list[tuple[str, str]]:
-    return [] if proxy.authorization is None else [("proxy-authorization", proxy.authorization)]

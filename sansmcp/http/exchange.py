@@ -15,6 +15,8 @@ from typing import Final, TypeAlias
 
 import attrs
 
+from .url import Url
+
 ExchangeId: TypeAlias = int
 """Names one exchange; chosen by whoever begins it, never used twice on one transport."""
 
@@ -51,6 +53,18 @@ class StartExchange:
     """Send a request; report its response as it comes, head, pieces of the body, end."""
 
     exchange: ExchangeId
+    request: HttpRequest
+
+
+@attrs.define(eq=False)
+class StartFetch:
+    """Send a request to `url`, which may be anywhere; report its response as that of `StartExchange`.
+
+    Its headers are for that place alone, and it goes there without those of others.
+    """
+
+    exchange: ExchangeId
+    url: Url
     request: HttpRequest
 
 
@@ -95,6 +109,7 @@ class EndResponse:
 
 
 ClientExchangeOp: TypeAlias = StartExchange | AbortExchange
+AuthorizedExchangeOp: TypeAlias = StartExchange | StartFetch | AbortExchange
 ServerExchangeOp: TypeAlias = StartResponse | SendBody | EndResponse
 
 

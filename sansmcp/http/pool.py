@@ -20,6 +20,8 @@ its own, so that streams keep no request from being sent; past a bound of stream
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from collections.abc import Iterator
+from itertools import count
 from typing import Final, TypeAlias
 
 import attrs
@@ -111,8 +113,12 @@ Decision: TypeAlias = Dial | Carry | Drop | Refuse
 class Pool:
     """The connections to one origin. Starts with none."""
 
-    def __init__(self, policy: PoolPolicy = DEFAULT_POOL) -> None:
+    def __init__(
+        self, policy: PoolPolicy = DEFAULT_POOL, numbers: Iterator[ConnectionId] | None = None
+    ) -> None:
         self._policy = policy
+        self._numbers = count(1) if numbers is None else numbers
+        """Names connections: shared by the pools of one connector."""
         self._waiting: OrderedDict[ExchangeId, None] = OrderedDict()
         """Exchanges in order. To take the first of many from a plain dict takes longer each time."""
         self._again: OrderedDict[ExchangeId, None] = OrderedDict()
@@ -127,7 +133,6 @@ class Pool:
         self._streams: set[ConnectionId] = set()
         self._used: set[ConnectionId] = set()
         """Connections that carried an exchange to its end."""
-        self._last_conn = 0
         self._decisions: deque[Decision] = deque()
         self._timers: Deadlines[ConnectionId] = Deadlines()
 
@@ -251,10 +256,10 @@ class Pool:
                     self._dialling[conn] = exchange
                     break
             else:
-                self._last_conn += 1
-                self._dialling[self._last_conn] = exchange
-                self._timers.set(self._last_conn, now + self._policy.connect_timeout, CONNECT)
-                self._decisions.append(Dial(self._last_conn))
+                dialled = next(self._numbers)
+                self._dialling[dialled] = exchange
+                self._timers.set(dialled, now + self._policy.connect_timeout, CONNECT)
+                self._decisions.append(Dial(dialled))
 
     def _carry(self, conn: ConnectionId, exchange: ExchangeId, *, reused: bool) -> None:
         self._timers.clear(conn)

@@ -45,6 +45,16 @@ class Url:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
+    @property
+    def text(self) -> str:
+        """The whole address, with its query, which may hold secrets."""
+        return f"{self.scheme}://{self.authority}{self.target}"
+
+    @property
+    def path(self) -> str:
+        """The path alone."""
+        return self.target.partition("?")[0]
+
     def join(self, reference: str) -> Url:
         """The address that `reference` means, found in a resource at this one.
 
@@ -52,7 +62,7 @@ class Url:
         """
         if len(reference) > _MAX_LENGTH or not _VISIBLE.fullmatch(reference):
             raise ValueError("not an address")
-        return _parse(urljoin(f"{self.scheme}://{self.authority}{self.target}", reference))
+        return _parse(urljoin(self.text, reference))
 
     def __str__(self) -> str:
         """The address without its query, which may hold secrets."""

@@ -23,6 +23,7 @@ from ..wire.jsonrpc import RequestId
 from .pagination import PageWalk
 
 if TYPE_CHECKING:
+    from ..auth.principal import Principal
     from .cache import CacheMode, Ticket
     from .rounds import Round
 
@@ -135,6 +136,11 @@ class IncomingRequest:
     def open(self) -> bool:
         """Whether an answer is still owed."""
         return self.machine.state is RequestState.OPEN
+
+    @property
+    def principal(self) -> Principal | None:
+        """Who makes it, where the transport asks for tokens."""
+        return getattr(self.origin, "principal", None)
 
     @property
     def trace_context(self) -> dict[str, str]:
@@ -268,6 +274,16 @@ class CallTable:
             call.asked -= 1
             if call.request_id is not None:
                 self._arm(call, now)
+
+    def pause(self, call: Call) -> None:
+        """Nothing of `call` is on its way, for a reason on this side: only its total time runs."""
+        self._deadlines.clear(call.number)
+        if call.total_at is not None:
+            self._deadlines.set(call.number, call.total_at, "total_timeout")
+
+    def unpause(self, call: Call, now: float) -> None:
+        """`call` is on its way again: its idle time starts anew."""
+        self._arm(call, now)
 
     def requeue(self, call: Call) -> None:
         """Take a call back: its answer will not come, but it will be sent again."""

@@ -147,6 +147,28 @@ class ClientConnection(Negotiation):
         else:
             self._fail(call, error)
 
+    def exchange_held(self, request_id: RequestId, *, now: float) -> None:
+        """The request `request_id` waits on this side, for somebody to be authorized.
+
+        Until `exchange_released`, only the total time of its call runs; that to connect stands still
+        where the request is part of it. Harmless when nobody waits for that request any more.
+        """
+        self._tick(now)
+        call = self._calls.waiting(request_id)
+        if call is not None:
+            self._calls.pause(call)
+            if call is self._handshake:
+                self._pause_connect()
+
+    def exchange_released(self, request_id: RequestId, *, now: float) -> None:
+        """The request `request_id` is on its way again. Harmless when nobody waits for it any more."""
+        self._tick(now)
+        call = self._calls.waiting(request_id)
+        if call is not None:
+            self._calls.unpause(call, self._now)
+            if call is self._handshake:
+                self._resume_connect()
+
     def session_lost(self, *, now: float) -> None:
         """The server does not know the legacy session any more: open a new one.
 

@@ -95,6 +95,8 @@ class Negotiation(Endpoint):
         self._machine = Machine(CLIENT)
         self._timers: Deadlines[str] = Deadlines()
         self._held: list[Call] = []
+        self._connect_left: float | None = None
+        """Seconds that were left to connect when that time was stopped."""
 
         if prior is not None and (prior.revision not in self._offered or not isinstance(mode, Auto)):
             prior = None
@@ -248,6 +250,18 @@ class Negotiation(Endpoint):
         self._send_call(self._handshake)
 
     _asked = LATEST
+
+    def _pause_connect(self) -> None:
+        """Somebody is asked who this client is: that takes as long as it takes."""
+        when = self._timers.when(_CONNECT)
+        if when is not None:
+            self._connect_left = max(when - self._now, 0.0)
+            self._timers.clear(_CONNECT)
+
+    def _resume_connect(self) -> None:
+        left, self._connect_left = self._connect_left, None
+        if left is not None:
+            self._timers.set(_CONNECT, self._now + left, _CONNECT)
 
     def _new_stamp(self, revision: Revision) -> modern.Stamp:
         info = to_wire(self._info, revision) if self._send_client_info else None
@@ -403,6 +417,7 @@ class Negotiation(Endpoint):
 
     def _decided(self, known: Verdict | None) -> None:
         self._timers.clear(_CONNECT)
+        self._connect_left = None
         if known != self._verdict and self._verdict is not None:
             self._emit(
                 EraDecided(

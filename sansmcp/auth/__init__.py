@@ -1,0 +1,1 @@
+"""Authorization: how a client comes by the tokens that a server wants to see. Flows over exchanges."""

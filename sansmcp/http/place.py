@@ -1,0 +1,59 @@
+"""One origin as a connector reaches it: how its requests look on the wire, and its own pool.
+
+Specification: RFC 9112, section 3.2 (request target); RFC 9110, section 9.3.6 (CONNECT).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import attrs
+
+from ..ops import ConnectionId
+from ..wire.http1 import FieldBlock
+from .pool import Pool, PoolPolicy
+from .proxy import Proxy
+from .url import Origin, Url
+
+MAX_PLACES: Final = 16
+"""Origins beside the server's own that have connections at once: one attempt to be authorized asks one
+after the other. Past it: a fetch fails."""
+
+
+def elsewhere(policy: PoolPolicy) -> PoolPolicy:
+    """The policy for an origin that is asked a few times, and then not again."""
+    return attrs.evolve(policy, max_requests=2, max_idle=1, idle_timeout=min(policy.idle_timeout, 5.0))
+
+
+class Place:
+    """One origin, reached directly or through `proxy`. `numbers` names connections."""
+
+    def __init__(
+        self, url: Url, policy: PoolPolicy, proxy: Proxy | None, numbers: Iterator[ConnectionId]
+    ) -> None:
+        self.origin: Final[Origin] = url.origin
+        self.host, self.port, self.tls = url.host, url.port, url.scheme == "https"
+        self.policy: Final = policy
+        self.pool: Final = Pool(policy, numbers)
+        self.proxy: Final = proxy
+        self.fixed = FieldBlock([("host", url.authority)])
+        """Header fields that every request has."""
+        self.prefix = ""
+        """What stands before the target, for a proxy that is told where to go by that."""
+        if proxy is not None and not self.tls:
+            self.prefix = f"http://{url.authority}"
+            self.fixed = FieldBlock([("host", url.authority), *credentials(proxy)])
+        self.jobs = 0
+        """Exchanges that are not over."""
+        self.connections = 0
+
+    @property
+    def authority(self) -> str:
+        """Host and port, as ``CONNECT`` wants them."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def credentials(proxy: Proxy) -> list[tuple[str, str]]:
+    """What shows a proxy who asks."""
+    return [] if proxy.authorization is None else [("proxy-authorization", proxy.authorization)]
