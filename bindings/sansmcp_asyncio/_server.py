@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import secrets
 import threading
@@ -11,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -26,6 +25,9 @@ from sansmcp.questions import Ask
 from sansmcp.session.calls import Call, IncomingRequest
 
 from ._pump import OnEvent, OnWire, Pump
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 class Workers:
@@ -84,6 +86,8 @@ class Handlers:
     """
 
     pump: Pump
+    inline = False
+    """Whether coroutines run as plain handlers do, and can wait for nothing but answers."""
 
     def __init__(
         self,
@@ -112,6 +116,15 @@ class Handlers:
 
     async def stop(self) -> None:
         """End every connection at once, and every handler that can be ended."""
+        self.end()
+        if self._stopping:
+            import asyncio
+
+            await asyncio.wait(self._stopping)
+        await self.pump.gone.wait()
+
+    def end(self) -> None:
+        """Do what `stop` does, and do not wait."""
         self._detach()
         if self.pump.failure is None:
             self.pump.input(self.pump.transport.close)
@@ -120,9 +133,6 @@ class Handlers:
             self._cancel(request)
         if self.workers is not None:
             self.workers.close()
-        if self._stopping:
-            await asyncio.wait(self._stopping)
-        await self.pump.gone.wait()
 
     def _deliver(self, event: Event) -> None:
         if self._on_event is not None:
@@ -140,7 +150,7 @@ class Handlers:
         if invocation is None:
             return
         context.waiter = partial(self._wait, invocation)
-        if invocation.is_async:
+        if invocation.is_async and not self.inline:
             self.start_task(invocation, None)
         else:
             steps = self._work[invocation.request] = _Steps(self, invocation)
@@ -172,6 +182,8 @@ class Handlers:
         self._work[invocation.request] = self._loop.create_task(self._run_task(invocation, awaitable))
 
     async def _run_task(self, invocation: Invocation, awaitable: Any) -> None:
+        import asyncio
+
         turn: Turn | None = None
         while True:
             try:
@@ -315,7 +327,7 @@ class _Steps:
             self._workers.submit(self._job)
             return
         while True:
-            turn = self._take(self._invocation.advance(turn))
+            turn = self._take(self._invocation.advance(turn, inline=self._handlers.inline))
             if turn is None:
                 return
 
@@ -331,7 +343,7 @@ class _Steps:
     def _work(self, turn: Turn | None) -> None:
         step: Step
         try:
-            step = self._invocation.advance(turn)
+            step = self._invocation.advance(turn, inline=self._handlers.inline)
         except BaseException as error:  # there is nobody above who could take it
             step = Raised(error)
         self._handlers.post(partial(self._stepped, step))
