@@ -85,6 +85,9 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
         NoCommonVersion as NoCommonVersion,
     )
     from .errors import (
+        OutputMismatch as OutputMismatch,
+    )
+    from .errors import (
         PaginationError as PaginationError,
     )
     from .errors import (
@@ -508,7 +511,7 @@ _HOMES: Final = {
         "CapabilityMissing CloseReason ConnectFailure ConnectTimeout ConnectionEnded ErrorCode "
         "HandshakeFailed HttpFailure InputRefused InvalidAnswer InvalidResponse "
         "LocalProtocolError McpError NetworkFailure NetworkProblem NoCommonVersion "
-        "PaginationError PeerFault QuestionFailed RedirectRefused RemoteProtocolError "
+        "OutputMismatch PaginationError PeerFault QuestionFailed RedirectRefused RemoteProtocolError "
         "RoundsExceeded SansmcpError SessionExpired SpawnFailed StreamLost SubscriptionLost "
         "UnsupportedProtocolVersion"
     ),

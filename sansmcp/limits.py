@@ -90,6 +90,10 @@ class Limits:
     """Tools of a server whose arguments a client mirrors in headers. Past it: the others are called
     without these headers, which their server may refuse."""
 
+    max_output_schemas: int = 4096
+    """Tools of a server whose output schemas a client with a validator keeps. Past it: results of the
+    others are not checked."""
+
     max_session_id: int = 1024
     """Characters of a legacy session's id: it goes into every head. Past it: it is not used."""
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # who starts a child process need not load what HTTP is made 
     from sansmcp.http.pool import PoolPolicy
     from sansmcp.http.recovery import Recovery
     from sansmcp.http.resume import ReconnectPolicy
+    from sansmcp.validation import SchemaValidator
 
 
 class Options(TypedDict, total=False):
@@ -71,6 +72,9 @@ class EngineOptions(QuestionOptions, total=False):
     """The `Client.verdict` of an earlier connection to this server: then nothing is probed."""
     cache: CacheUse | None
     """Keeps results as long as the server allows it. **None** unless given: every call asks."""
+    validator: SchemaValidator | None
+    """Checks structured results against the output schemas that the tools were listed with; what does
+    not fit is told by events, or fails the call where `strict` is set. **None** unless given: no check."""
     timeouts: Timeouts | None
     limits: Limits
     codec: JsonCodec | None

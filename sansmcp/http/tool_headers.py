@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..session.listed import Listed
 from .headers import Annotations, Problem, read_annotations
 
 
@@ -18,24 +19,23 @@ class ToolHeaders:
     """The annotations of the tools that have any, at most `limit` of them."""
 
     def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._known: dict[str, tuple[Annotations, int]] = {}
-        """By the tool's name; with the number of the list it was in."""
-        self._list = 0
-        self.overflowed = False
-        """Whether there were more than `limit`: the rest is called without these headers."""
+        self._known: Listed[Annotations] = Listed(limit)
 
     def __len__(self) -> int:
         return len(self._known)
 
+    @property
+    def overflowed(self) -> bool:
+        """Whether there were more than `limit`: the rest is called without these headers."""
+        return self._known.overflowed
+
     def get(self, name: object) -> Annotations | None:
         """What the tool called `name` wants mirrored; None for nothing, or for an unknown tool."""
-        found = self._known.get(name) if isinstance(name, str) else None
-        return None if found is None else found[0]
+        return self._known.get(name)
 
     def forget(self) -> None:
         """The list changed: nothing that was read of it holds any more."""
-        self._known.clear()
+        self._known.forget()
 
     def take(self, tools: list[Any], *, first: bool, last: bool) -> tuple[list[Any], list[tuple[str, str]]]:
         """Read one page of a list; `first` and `last` tell which page it is.
@@ -44,9 +44,7 @@ class ToolHeaders:
         ``(name, reason)`` of each other one. What an earlier list said holds until a newer one is
         read to its end.
         """
-        if first:
-            self._list += 1
-            self.overflowed = False
+        self._known.begin(first=first)
         kept: list[Any] = []
         excluded: list[tuple[str, str]] = []
         for tool in tools:
@@ -57,22 +55,6 @@ class ToolHeaders:
                 continue
             kept.append(tool)
             if isinstance(name, str) and read is not None:
-                self._remember(name, read)
-        if last:
-            stale = [name for name, (_, number) in self._known.items() if number != self._list]
-            for name in stale:
-                del self._known[name]
+                self._known.note(name, read if len(read) else None)
+        self._known.end(last=last)
         return kept, excluded
-
-    def _remember(self, name: str, annotations: Annotations) -> None:
-        known = self._known
-        known.pop(name, None)  # what is set anew stands last, so that the first is the oldest
-        if not len(annotations):
-            return
-        if len(known) >= self._limit:
-            oldest = next(iter(known), None)
-            if oldest is None or known[oldest][1] == self._list:
-                self.overflowed = True
-                return
-            del known[oldest]
-        known[name] = (annotations, self._list)
