@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from sansmcp.client import ClientEngine
+from sansmcp.events import Event
+from sansmcp.http.connector import HttpConnector
 
 from ._client import Client
 from ._net import NetPump
 from ._pump import OnEvent, OnWire
 from ._questions import Callbacks
 from ._target_http import default_tls, http_connector
+
+if TYPE_CHECKING:
+    from ._authorize import Login
 
 
 async def open_http(
@@ -30,13 +35,34 @@ async def open_http(
     """Connect to the server at `url`. `options` are those of `HttpClientOptions`."""
     core = http_connector(engine, url, now, **options)
     context: ssl.SSLContext | None = options.get("ssl")
+    tls = default_tls if context is None else lambda: context
+    login = None if options.get("auth") is None else _login(core, options)
+
+    def pump(deliver: Callable[[Event], None]) -> NetPump:
+        if login is None:
+            return NetPump(core, loop, deliver, on_wire=on_wire, tls=tls)
+
+        def take(event: Event) -> None:
+            login.take(event)
+            deliver(event)
+
+        login.pump = made = NetPump(core, loop, take, on_wire=on_wire, tls=tls)
+        return made
+
     client = Client(
         engine,
-        lambda deliver: NetPump(
-            core, loop, deliver, on_wire=on_wire, tls=default_tls if context is None else lambda: context
-        ),
+        pump,
         on_event=on_event,
         callbacks=callbacks,
     )
     await client.open(core.start)
     return client
+
+
+def _login(core: HttpConnector, options: Mapping[str, Any]) -> Login:
+    from sansmcp.auth.client import AuthorizedClient
+
+    from ._authorize import Login
+
+    assert isinstance(core.client, AuthorizedClient)
+    return Login(core.client, options.get("open_url"), options.get("wait_redirect"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from sansmcp.client import Timeout
@@ -21,11 +21,13 @@ from ._questions import QuestionOptions
 if TYPE_CHECKING:  # who starts a child process need not load what HTTP is made of
     from ssl import SSLContext
 
+    from sansmcp.auth.oauth import OAuth
     from sansmcp.http.old_sse import OldSseUse
     from sansmcp.http.pool import PoolPolicy
     from sansmcp.http.recovery import Recovery
     from sansmcp.http.resume import ReconnectPolicy
     from sansmcp.validation import SchemaValidator
+    from sansmcp.websocket import PingPolicy
 
 
 class Options(TypedDict, total=False):
@@ -97,7 +99,8 @@ class StdioOptions(TypedDict, total=False):
     cwd: str | os.PathLike[str] | None
     """Where the child runs."""
     restart: RestartPolicy | None
-    """Whether the child is started again when it ends unasked."""
+    """Whether the child is started again when it ends unasked. For a WebSocket or a socket: whether a
+    connection that is lost is made again, **not** unless given."""
     ladder: ShutdownLadder | None
     """How long the child may take to leave."""
     stderr: Callable[[bytes], object] | None
@@ -114,6 +117,14 @@ class HttpClientOptions(TypedDict, total=False):
     proxy: str | Literal[False] | None
     """The address of a proxy; None: as the environment says (``https_proxy``, ``no_proxy`` and the
     like); False: no proxy."""
+    auth: OAuth | None
+    """How tokens are come by that the server wants to see. None: not at all."""
+    open_url: Callable[[str], object] | None
+    """Shows the user an address to log in at; may be a coroutine function. False from it, and the user is
+    not asked. **None**: the system's browser."""
+    wait_redirect: Callable[[str], Awaitable[str]] | None
+    """Given `OAuth.redirect_uri`, waits for the browser to come back there, and returns the whole address.
+    **None**: it comes back to a port of this computer."""
     pool: PoolPolicy | None
     """Bounds of the connections."""
     reconnect: ReconnectPolicy | None
@@ -126,5 +137,12 @@ class HttpClientOptions(TypedDict, total=False):
     """Whether a legacy server is asked for its own stream. **True** unless given."""
 
 
-class ConnectOptions(EngineOptions, StdioOptions, HttpClientOptions, total=False):
+class WebSocketOptions(TypedDict, total=False):
+    """What only a client over a WebSocket can be told, beside `headers`, `ssl` and `restart`."""
+
+    pings: PingPolicy | None
+    """When a silent server is asked whether it is there."""
+
+
+class ConnectOptions(EngineOptions, StdioOptions, HttpClientOptions, WebSocketOptions, total=False):
     """Everything that `connect` can be told. What does not fit its target is refused."""

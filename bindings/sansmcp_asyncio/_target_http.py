@@ -6,12 +6,14 @@ import errno
 import os
 import socket
 import ssl
+import time
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from sansmcp.client import ClientEngine
-from sansmcp.errors import NetworkProblem
+from sansmcp.clock import ClockPair
+from sansmcp.errors import LocalProtocolError, NetworkProblem
 from sansmcp.http.client import HttpClient
 from sansmcp.http.connector import HttpConnector
 from sansmcp.http.old_sse import OldSseUse
@@ -19,7 +21,11 @@ from sansmcp.http.pool import DEFAULT_POOL, PoolPolicy
 from sansmcp.http.proxy import Proxy, parse_proxy, proxy_for
 from sansmcp.http.recovery import Recovery
 from sansmcp.http.resume import ReconnectPolicy
-from sansmcp.http.url import parse_url
+from sansmcp.http.url import Url, parse_url
+
+if TYPE_CHECKING:  # who has a token, or needs none, need not load how one is come by
+    from sansmcp.auth.client import AuthorizedClient
+    from sansmcp.auth.oauth import OAuth
 
 
 def http_connector(
@@ -29,6 +35,9 @@ def http_connector(
     *,
     headers: Mapping[str, str] | Iterable[tuple[str, str]] = (),
     ssl: object = None,
+    auth: OAuth | None = None,
+    open_url: object = None,
+    wait_redirect: object = None,
     proxy: str | Literal[False] | None = None,
     pool: PoolPolicy | None = None,
     reconnect: ReconnectPolicy | None = None,
@@ -36,7 +45,9 @@ def http_connector(
     old_sse: OldSseUse = OldSseUse.AUTO,
     listen: bool = True,
 ) -> HttpConnector:
-    client = HttpClient(
+    if auth is None and (open_url is not None or wait_redirect is not None):
+        raise LocalProtocolError("open_url and wait_redirect go with auth")
+    client: HttpClient | AuthorizedClient = HttpClient(
         engine,
         url,
         now=now,
@@ -46,12 +57,27 @@ def http_connector(
         old_sse=old_sse,
         listen=listen,
     )
-    return HttpConnector(client, now=now, pool=pool or DEFAULT_POOL, proxy=_proxy(proxy, url))
+    if auth is not None:
+        client = authorized(client, auth, now)
+    return HttpConnector(
+        client,
+        now=now,
+        pool=pool or DEFAULT_POOL,
+        proxy=_proxy(proxy, parse_url(url)),
+        proxy_of=lambda other: _proxy(proxy, other),
+    )
 
 
-def _proxy(given: str | Literal[False] | None, url: str) -> Proxy | None:
+def authorized(client: HttpClient, auth: OAuth, now: float) -> AuthorizedClient:
+    """`client` with tokens, with the clock and the randomness of this computer."""
+    from sansmcp.auth.client import AuthorizedClient
+
+    return AuthorizedClient(client, auth, now=now, clock=ClockPair(now, time.time()), entropy=os.urandom)
+
+
+def _proxy(given: str | Literal[False] | None, url: Url) -> Proxy | None:
     if given is None:
-        return proxy_for(parse_url(url), os.environ)
+        return proxy_for(url, os.environ)
     return parse_proxy(given) if given else None
 
 
@@ -72,7 +98,7 @@ def network_problem(error: BaseException) -> NetworkProblem:
             return NetworkProblem.TIMEOUT
         case OSError():
             # Where several addresses were tried, the loop tells of all of them in one text.
-            if _is(error, errno.ECONNREFUSED):
+            if _is(error, errno.ECONNREFUSED) or _is(error, errno.ENOENT):  # no such unix socket
                 return NetworkProblem.REFUSED
             if _is(error, errno.ENETUNREACH) or _is(error, errno.EHOSTUNREACH):
                 return NetworkProblem.UNREACHABLE

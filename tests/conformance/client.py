@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from sansmcp import Implementation, Timeouts
+from sansmcp.extensions.skills import client_skills
 from sansmcp.types import (
     BooleanSchema,
     CreateMessageRequestParams,
@@ -27,6 +28,8 @@ from sansmcp.types import (
     TextContent,
 )
 from sansmcp_asyncio import Client, connect
+
+from . import auth, skills
 
 SECONDS: Final = 45.0
 """For all of it. The suite ends only the shell that started it, and that later."""
@@ -119,6 +122,21 @@ async def rounds(client: Client, person: Person) -> None:
         await client.call_tool(name)
 
 
+async def authorized(client: Client, person: Person) -> None:
+    """Do what needs a token."""
+    await auth.use(client)
+
+
+async def find_skills(client: Client, person: Person) -> None:
+    """See which skills there are."""
+    await skills.find(client)
+
+
+async def use_skills(client: Client, person: Person) -> None:
+    """Read every skill, as far as it is what its server says."""
+    await skills.use(client)
+
+
 SCENARIOS: Final[dict[str, Callable[[Client, Person], Awaitable[None]]]] = {
     "initialize": look,
     "tools_call": add_numbers,
@@ -131,12 +149,17 @@ SCENARIOS: Final[dict[str, Callable[[Client, Person], Awaitable[None]]]] = {
     "http-invalid-tool-headers": call_all,
     "json-schema-ref-no-deref": look,
     "json-schema-2020-12-preservation": echo_schema,
+    "sep-2640-client-no-prefetch": find_skills,
+    "sep-2640-client-verify-digest": use_skills,
+    "sep-2640-client-verify-frontmatter": use_skills,
+    "sep-2640-client-verify-size": use_skills,
 }
 
 
 async def main(url: str, scenario: str) -> None:
     """Play the client of a scenario; one that needs more than a connection is not known here."""
-    play, person = SCENARIOS.get(scenario, look), Person()
+    usual = authorized if scenario.startswith("auth/") else look
+    play, person = SCENARIOS.get(scenario, usual), Person()
     opening = connect(
         url,
         info=Implementation("sansmcp-conformance", "1.0"),
@@ -148,6 +171,8 @@ async def main(url: str, scenario: str) -> None:
         timeouts=Timeouts(probe=SECONDS / 2),
         # Some of the suite's servers declare nothing and want to be asked.
         check_capabilities=False,
+        extensions=[client_skills()],
+        **auth.options(scenario, CONTEXT),
     )
     async with asyncio.timeout(SECONDS), opening as client:
         await play(client, person)

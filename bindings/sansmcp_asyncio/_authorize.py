@@ -1,0 +1,216 @@
+"""The user's part of authorization: a browser is opened, and its way back is awaited."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import webbrowser
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final, Protocol
+
+from sansmcp.auth.client import AuthorizedClient
+from sansmcp.errors import LocalProtocolError, SansmcpError
+from sansmcp.events import (
+    AuthorizationGranted,
+    AuthorizationRefused,
+    AuthorizationUrlReady,
+    Event,
+    RedirectNeeded,
+)
+from sansmcp.http.proxy import is_loopback
+from sansmcp.http.url import Url, parse_url
+from sansmcp.wire.http1 import Http1Server, RequestHead
+
+OpenUrl = Callable[[str], object]
+"""Shows the user an address. May be a coroutine function; what it returns does not matter, unless False."""
+WaitRedirect = Callable[[str], Awaitable[str]]
+"""Given the address at which the browser is to arrive, returns the one at which it did."""
+
+PATH: Final = "/callback"
+
+_VISIT_WAIT: Final = 5.0
+"""Seconds for one visit of a browser."""
+_MAX_VISITS: Final = 32
+"""Visits of one attempt. Past it: nobody listens any more."""
+_PAGE: Final = (
+    "<!doctype html><meta charset=utf-8><title>{0}</title>"
+    "<body style='font-family:sans-serif;margin:4em'><h1>{0}</h1><p>{1}</p>"
+)
+_TAKEN: Final = _PAGE.format("Done", "You can close this window.")
+_NOT_TAKEN: Final = _PAGE.format(
+    "Not what is waited for", "This address belongs to another login, or to none."
+)
+
+
+class _Pump(Protocol):
+    loop: asyncio.AbstractEventLoop
+
+    def input(self, method: Callable[..., object], *arguments: Any) -> None: ...
+
+
+class Login:
+    """Does for `client` what its events ask for, as long as an attempt lasts."""
+
+    def __init__(
+        self, client: AuthorizedClient, open_url: OpenUrl | None, wait_redirect: WaitRedirect | None
+    ) -> None:
+        if wait_redirect is not None and client.oauth.redirect_uri is None:
+            raise LocalProtocolError("wait_redirect needs OAuth.redirect_uri: where the browser arrives")
+        self.pump: _Pump | None = None
+        """Set by who makes it, before the first event."""
+        self._client = client
+        self._open = open_url
+        self._wait = wait_redirect
+        self._catcher: Catcher | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def take(self, event: Event) -> None:
+        """Begin with what `event` asks for."""
+        match event:
+            case RedirectNeeded(preferred=preferred):
+                self._do(self._listen(preferred))
+            case AuthorizationUrlReady():
+                self._do(self._ask(event))
+            case AuthorizationGranted() | AuthorizationRefused():
+                self.stop()
+
+    def stop(self) -> None:
+        """Nobody waits for a browser any more. Harmless twice."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+        catcher, self._catcher = self._catcher, None
+        if catcher is not None:
+            catcher.close()
+
+    def _do(self, step: Coroutine[Any, Any, None]) -> None:
+        assert self.pump is not None
+        self._task = self.pump.loop.create_task(self._guarded(step))
+
+    async def _guarded(self, step: Coroutine[Any, Any, None]) -> None:
+        try:
+            await step
+        except Exception as error:
+            # What it says may hold the address, which is a secret.
+            told = str(error) if isinstance(error, SansmcpError) else type(error).__name__
+            self._decline(f"the user could not be asked: {told}")
+
+    def _decline(self, reason: str) -> None:
+        assert self.pump is not None
+        self._task = None
+        self.pump.input(self._client.decline, reason)
+
+    async def _listen(self, preferred: str | None) -> None:
+        assert self.pump is not None
+        known = None if preferred is None else parse_url(preferred)
+        self._catcher = Catcher(self._arrived)
+        if known is None or not await self._catcher.listen_again(known):
+            await self._catcher.listen("127.0.0.1", 0)
+        self.pump.input(self._client.redirect_ready, self._catcher.uri)
+
+    async def _ask(self, event: AuthorizationUrlReady) -> None:
+        if self._wait is None and self._catcher is None:
+            place = parse_url(event.redirect_uri)
+            if place.scheme != "http" or not is_loopback(place.host):
+                raise LocalProtocolError(
+                    "give wait_redirect: the browser does not come back to this computer"
+                )
+            self._catcher = Catcher(self._arrived, place.path)
+            await self._catcher.listen(place.host, place.port)
+        await self._show(event.url)
+        if self._wait is not None:
+            url = await self._wait(event.redirect_uri)
+            if not self._arrived(url):
+                self._decline("what came back belongs to another attempt: try again")
+
+    async def _show(self, url: str) -> None:
+        loop = asyncio.get_running_loop()
+        if self._open is None:
+            shown: object = await loop.run_in_executor(None, webbrowser.open, url)
+        else:
+            shown = self._open(url)
+            if inspect.isawaitable(shown):
+                shown = await shown
+        if shown is False:
+            raise LocalProtocolError("there is no browser: give open_url")
+
+    def _arrived(self, url: str) -> bool:
+        assert self.pump is not None
+        taken = False
+
+        def arrive(now: float) -> None:
+            nonlocal taken
+            taken = self._client.redirect_received(url, now)
+
+        self.pump.input(arrive)
+        return taken
+
+
+class Catcher:
+    """Listens on this computer for a browser that comes back; `arrived` gets the address, and says whether
+    that was it."""
+
+    def __init__(self, arrived: Callable[[str], bool], path: str = PATH) -> None:
+        self._arrived = arrived
+        self._path = path
+        self._server: asyncio.Server | None = None
+        self._visits = 0
+        self.uri = ""
+        """Where it listens."""
+
+    async def listen(self, host: str, port: int) -> None:
+        """Listen there; port 0 is any that is free. Raises OSError."""
+        self._server = await asyncio.start_server(self._visited, host, port, limit=16 * 1024)
+        port = self._server.sockets[0].getsockname()[1]
+        self.uri = f"http://{f'[{host}]' if ':' in host else host}:{port}{self._path}"
+
+    async def listen_again(self, place: Url) -> bool:
+        """Listen where one listened before; returns whether that is possible."""
+        if place.scheme != "http" or place.host != "127.0.0.1" or place.target != self._path:
+            return False
+        try:
+            await self.listen(place.host, place.port)
+        except OSError:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Listen no more. A visit that was answered ends by itself."""
+        if self._server is not None:
+            self._server.close()
+
+    async def _visited(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._visits += 1
+        if self._visits > _MAX_VISITS:
+            self.close()
+        try:
+            async with asyncio.timeout(_VISIT_WAIT):
+                writer.write(await self._answer(reader))
+                await writer.drain()
+        except (OSError, TimeoutError):
+            pass
+        finally:
+            writer.close()
+
+    async def _answer(self, reader: asyncio.StreamReader) -> bytes:
+        codec = Http1Server()
+        while True:
+            data = await reader.read(16 * 1024)
+            if not data:
+                return b""
+            codec.receive_data(data)
+            while (event := codec.next_event()) is not None:
+                if not isinstance(event, RequestHead):
+                    return b""
+                path, _, query = event.target.partition("?")
+                status, page = 404, _NOT_TAKEN
+                if event.method == "GET" and path == self._path and query:
+                    taken = self._arrived(f"{self.uri}?{query}")
+                    status, page = (200, _TAKEN) if taken else (400, _NOT_TAKEN)
+                headers = [
+                    ("content-type", "text/html; charset=utf-8"),
+                    ("cache-control", "no-store"),
+                    ("referrer-policy", "no-referrer"),
+                ]
+                codec.send_response(status, headers, page.encode(), close=True)
+                return codec.data_to_send()
