@@ -17,10 +17,21 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
     from .app import App as App
     from .app import Invocation as Invocation
     from .app import ToolError as ToolError
+    from .auth.principal import Principal as Principal
+    from .auth.resource_server import ResourceServer as ResourceServer
     from .client import ClientEngine as ClientEngine
     from .clock import ClockPair as ClockPair
     from .clock import Deadlines as Deadlines
     from .context import Context as Context
+    from .dialing import (
+        SocketClient as SocketClient,
+    )
+    from .dialing import (
+        TcpAddress as TcpAddress,
+    )
+    from .dialing import (
+        UnixAddress as UnixAddress,
+    )
     from .errors import (
         AuthorizationRequired as AuthorizationRequired,
     )
@@ -238,6 +249,9 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
         ToolExcluded as ToolExcluded,
     )
     from .events import (
+        VerifyToken as VerifyToken,
+    )
+    from .events import (
         WireEvent as WireEvent,
     )
     from .forms import apply_defaults as apply_defaults
@@ -287,6 +301,9 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
     )
     from .line_client import LineClient as LineClient
     from .line_server import LineServer as LineServer
+    from .line_server import (
+        SocketServer as SocketServer,
+    )
     from .model_tools import (
         ModelTools as ModelTools,
     )
@@ -307,6 +324,9 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
     )
     from .ops import (
         Connect as Connect,
+    )
+    from .ops import (
+        ConnectUnix as ConnectUnix,
     )
     from .ops import (
         Kill as Kill,
@@ -426,6 +446,9 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
     from .stdio import (
         child_environment as child_environment,
     )
+    from .stream_listener import (
+        StreamListener as StreamListener,
+    )
     from .toolset import (
         ToolEntry as ToolEntry,
     )
@@ -489,6 +512,12 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
     from .validators import (
         default_validator as default_validator,
     )
+    from .websocket import (
+        PingPolicy as PingPolicy,
+    )
+    from .websocket import (
+        WebSocketClosed as WebSocketClosed,
+    )
     from .wire.jsoncodec import (
         default_codec as default_codec,
     )
@@ -498,11 +527,22 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
     from .wire.jsoncodec import (
         standard_codec as standard_codec,
     )
+    from .wire.websocket import (
+        CloseCode as CloseCode,
+    )
+    from .ws_client import (
+        WebSocketClient as WebSocketClient,
+    )
+    from .ws_server import (
+        WebSocketServer as WebSocketServer,
+    )
 
 __version__: Final = "0.1.0"
 
 _HOMES: Final = {
     "app": "App Invocation ToolError",
+    "auth.principal": "Principal",
+    "auth.resource_server": "ResourceServer",
     "client": "ClientEngine",
     "clock": "ClockPair Deadlines",
     "context": "Context",
@@ -522,7 +562,8 @@ _HOMES: Final = {
         "MessageIgnored NotificationReceived PeerGone ProgressReported Reconnect RequestCancelled "
         "RequestFailed RequestReceived ResourceUnwatched ResourceUpdated ResourceWatched ResultReady "
         "SendNotification SendRequest SendResponse ServerStreamEnded ServerStreamOpened SessionEnded "
-        "SessionStarted SubscriptionClosed SubscriptionInterrupted SubscriptionOpened ToolExcluded WireEvent"
+        "SessionStarted SubscriptionClosed SubscriptionInterrupted SubscriptionOpened ToolExcluded "
+        "VerifyToken WireEvent"
     ),
     "forms": "apply_defaults check_form",
     "http.client": "HttpClient",
@@ -534,7 +575,7 @@ _HOMES: Final = {
     "http.resume": "ReconnectPolicy",
     "inline": "InlineHandlers",
     "limits": "CLIENT_LIMITS Limits SERVER_LIMITS Timeouts",
-    "ops": "Close CloseWrite Connect Kill Op Spawn StartTls Terminate Write",
+    "ops": "Close CloseWrite Connect ConnectUnix Kill Op Spawn StartTls Terminate Write",
     "questions": "Ask Elicit ElicitUrl ListRoots NeedsInput PagesFirst Question Sample",
     "responder": "Responder",
     "revisions": ("ALL_REVISIONS Era LATEST LATEST_LEGACY LEGACY_REVISIONS MODERN_REVISIONS Revision"),
@@ -549,7 +590,13 @@ _HOMES: Final = {
     "session.suspended": "SuspendedCall",
     "stdio": "Command NO_RESTART RestartPolicy ShutdownLadder StdioClient child_environment",
     "line_client": "LineClient",
-    "line_server": "LineServer",
+    "line_server": "LineServer SocketServer",
+    "dialing": "SocketClient TcpAddress UnixAddress",
+    "stream_listener": "StreamListener",
+    "websocket": "PingPolicy WebSocketClosed",
+    "wire.websocket": "CloseCode",
+    "ws_client": "WebSocketClient",
+    "ws_server": "WebSocketServer",
     "types.lifecycle": "ClientCapabilities Implementation ServerCapabilities",
     "wire.jsoncodec": "default_codec fast_codec standard_codec",
     "model_tools": "ModelTools anthropic_tools gemini_tools openai_tools",

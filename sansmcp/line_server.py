@@ -12,6 +12,8 @@ from .events import LimitHit, MessageIgnored, Reconnect
 from .ops import Close, ConnectionId
 from .server import ServerEngine
 from .stream import LineTransport
+from .wire.lines import LineFault
+from .wire.peek import like_json
 
 TIMER_GRACE: Final = "grace"
 
@@ -91,3 +93,29 @@ class LineServer(LineTransport[ServerEngine]):
 
     def _on_reconnect(self, event: Reconnect) -> None:
         """A server never asks for that."""
+
+
+class SocketServer(LineServer):
+    """A server on a socket that anybody may connect to.
+
+    A connection whose first line is no JSON is ended, and that is told: a page in a browser can have a
+    form sent to any port, and lines of its body would be taken for messages.
+    """
+
+    _greeted = False
+
+    def _next_message(self) -> bytes | LineFault | None:
+        line = super()._next_message()
+        if self._greeted or line is None:
+            return line
+        if isinstance(line, LineFault):
+            self._greeted = line.fault is not PeerFault.BYTE_ORDER_MARK
+            return line
+        self._greeted = True
+        if like_json(line):
+            return line
+        detail = "the first line is no message: perhaps another protocol is spoken; the connection was ended"
+        self._events.append(MessageIgnored(PeerFault.NOT_A_MESSAGE, detail))
+        self._input_ended = self._draining = True
+        self.engine.connection_lost(now=self._now, detail=detail)
+        return None

@@ -40,6 +40,14 @@ class Connect:
 
 
 @attrs.define(eq=False)
+class ConnectUnix:
+    """Connect to the unix socket at `path`. Then call ``opened``, or ``failed`` with the error."""
+
+    conn: ConnectionId
+    path: str
+
+
+@attrs.define(eq=False)
 class StartTls:
     """Speak TLS on an open connection from now on, with the server named `host`.
 
@@ -89,4 +97,4 @@ class Kill:
     conn: ConnectionId
 
 
-Op: TypeAlias = Spawn | Connect | StartTls | Write | CloseWrite | Close | Terminate | Kill
+Op: TypeAlias = Spawn | Connect | ConnectUnix | StartTls | Write | CloseWrite | Close | Terminate | Kill

@@ -1,4 +1,4 @@
-"""MCP over one byte stream, a line per message: sockets, pipes, memory.
+"""MCP over one byte stream: a line per message (sockets, pipes, memory), or another framing.
 
 Bytes in, events and ops out. After every input or verb, in this order: `next_op` until None,
 `next_event` until None, then re-arm the timer for `next_timeout`. What to do is in the ops; the
@@ -33,14 +33,13 @@ from .wire.peek import excerpt
 E = TypeVar("E", bound=Endpoint)
 
 
-class LineTransport(ABC, Generic[E]):
-    """An engine on a byte stream. The same machine to its driver whatever the role."""
+class StreamTransport(ABC, Generic[E]):
+    """An engine on a byte stream. The same machine to its driver whatever the role and the framing."""
 
     def __init__(self, engine: E, *, now: float) -> None:
         self.engine: Final = engine
         self._now = now
         self._conn: ConnectionId = 0
-        self._decoder = LineDecoder(engine.limits.max_message)
         self._ops: deque[Op] = deque()
         self._events: deque[Event] = deque()
         self._out: list[bytes] = []
@@ -48,7 +47,7 @@ class LineTransport(ABC, Generic[E]):
         self._writes_paused = False
         self._input_ended = False
         self._lines_left = False
-        """Whether lines were received that the engine did not take yet (back-pressure)."""
+        """Whether messages were received that the engine did not take yet (back-pressure)."""
 
     # pulls ---------------------------------------------------------------------------------------
 
@@ -82,7 +81,7 @@ class LineTransport(ABC, Generic[E]):
         """Bytes came from the peer, in whatever pieces."""
         self._tick(now)
         if conn == self._conn and not self._input_ended:
-            self._decoder.receive_data(data)
+            self._receive(data)
             self._feed()
 
     def handle_timeout(self, now: float) -> None:
@@ -105,28 +104,42 @@ class LineTransport(ABC, Generic[E]):
         if conn == self._conn:
             self._writes_paused = False
 
+    # the framing ---------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _receive(self, data: bytes | bytearray) -> None:
+        """Take bytes apart."""
+
+    @abstractmethod
+    def _next_message(self) -> bytes | LineFault | None:
+        """The next message that came, or what is wrong in its place; None if there is none yet."""
+
+    @abstractmethod
+    def _encode(self, data: bytes) -> bytes:
+        """A message as it goes over the wire."""
+
     # inside --------------------------------------------------------------------------------------
 
     def _tick(self, now: float) -> None:
         self._now = max(self._now, now)
 
     def _feed(self) -> None:
-        """Give the engine the lines that are there, as far as it takes any."""
-        engine, decoder = self.engine, self._decoder
+        """Give the engine the messages that are there, as far as it takes any."""
+        engine = self.engine
         while engine.wants_data and not self._holds_lines:
-            line = decoder.next_line()
+            line = self._next_message()
             if line is None:
                 self._lines_left = False
                 return
             if isinstance(line, LineFault):
                 self._on_fault(line)
             else:
-                engine.receive_message(line, now=self._now)
+                engine.receive_message(line, now=self._now, origin=self._conn)
         self._lines_left = True
 
     @property
     def _holds_lines(self) -> bool:
-        """Whether even lines that were received have to wait."""
+        """Whether even messages that were received have to wait."""
         return False
 
     def _on_fault(self, fault: LineFault) -> None:
@@ -157,7 +170,7 @@ class LineTransport(ABC, Generic[E]):
         while (event := engine.next_event()) is not None:
             match event:
                 case SendRequest() | SendResponse() | SendNotification():
-                    self._out.append(encode_line(event.data))
+                    self._out.append(self._encode(event.data))
                 case CloseConnection():
                     self._flush()
                     self._on_close()
@@ -172,7 +185,7 @@ class LineTransport(ABC, Generic[E]):
         if self._out:
             data = self._out[0] if len(self._out) == 1 else b"".join(self._out)
             self._out.clear()
-            if self._may_write:
+            if data and self._may_write:
                 self._ops.append(Write(self._conn, data))
 
     @property
@@ -190,3 +203,20 @@ class LineTransport(ABC, Generic[E]):
 
     def _on_timer(self, key: str) -> None:
         """A deadline of the transport's own has passed."""
+
+
+class LineTransport(StreamTransport[E]):
+    """A stream of lines."""
+
+    def __init__(self, engine: E, *, now: float) -> None:
+        super().__init__(engine, now=now)
+        self._decoder = LineDecoder(engine.limits.max_message)
+
+    def _receive(self, data: bytes | bytearray) -> None:
+        self._decoder.receive_data(data)
+
+    def _next_message(self) -> bytes | LineFault | None:
+        return self._decoder.next_line()
+
+    def _encode(self, data: bytes) -> bytes:
+        return encode_line(data)

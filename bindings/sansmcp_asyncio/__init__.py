@@ -25,8 +25,20 @@ if TYPE_CHECKING:
         ListOptions,
         Options,
         StdioOptions,
+        WebSocketOptions,
     )
     from ._questions import QuestionOptions
+    from ._sockets import (
+        SocketOptions,
+        SocketServing,
+        WebSocketServerOptions,
+        serve_tcp,
+        serve_unix,
+        serve_websocket,
+        tcp_serving,
+        unix_serving,
+        websocket_serving,
+    )
     from ._stdio import serve_stdio
     from ._verbs import Verbs
 
@@ -45,13 +57,23 @@ __all__ = [
     "Opening",
     "Options",
     "QuestionOptions",
+    "SocketOptions",
+    "SocketServing",
     "StdioOptions",
     "Verbs",
+    "WebSocketOptions",
+    "WebSocketServerOptions",
     "connect",
     "connect_many",
     "connect_memory",
     "serve_http",
     "serve_stdio",
+    "serve_tcp",
+    "serve_unix",
+    "serve_websocket",
+    "tcp_serving",
+    "unix_serving",
+    "websocket_serving",
 ]
 
 _HOMES: Final = {
@@ -64,8 +86,13 @@ _HOMES: Final = {
     "_memory": ("connect_memory",),
     "_options": (
         *("ConnectOptions", "EngineOptions", "HttpClientOptions", "ListOptions", "Options", "StdioOptions"),
+        "WebSocketOptions",
     ),
     "_questions": ("QuestionOptions",),
+    "_sockets": (
+        *("SocketOptions", "SocketServing", "WebSocketServerOptions", "serve_tcp", "serve_unix"),
+        *("serve_websocket", "tcp_serving", "unix_serving", "websocket_serving"),
+    ),
     "_stdio": ("serve_stdio",),
     "_verbs": ("Verbs",),
 }

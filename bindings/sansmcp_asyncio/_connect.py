@@ -14,7 +14,16 @@ from ._client import Client, Opening
 from ._options import ConnectOptions
 from ._process import Child
 from ._pump import OnEvent, OnWire, Pump
-from ._target import client_engine, command_of, sort_out
+from ._target import (
+    OF_SOCKET,
+    OF_WEBSOCKET,
+    SOCKET,
+    WEBSOCKET,
+    client_engine,
+    command_of,
+    sort_out,
+    sort_out_by,
+)
 
 
 def connect(
@@ -27,19 +36,23 @@ def connect(
 ) -> Opening:
     """Connect to a server: ``async with connect("https://example.com/mcp") as client``.
 
-    `target` is a URL, or how the server is started: a command line (split as a shell would, never
-    given to one), its words, or a `Command`, which is taken as it is. A child runs in a process group
-    of its own.
+    `target` is a URL (of ``http:``, ``https:``, ``ws:``, ``wss:``; for a socket with a line per message
+    ``tcp://host:port``, ``tls://host:port``, ``unix:///path``), or how the server is started: a command
+    line (split as a shell would, never given to one), its words, or a `Command`, which is taken as it is.
+    A child runs in a process group of its own.
 
     `on_event` sees every event and `on_wire` every byte, as they come, of all connections. What they
     raise goes to the loop's exception handler. `info` is who this client says it is. The options are
     in `EngineOptions`; for a child process there are those of `StdioOptions` too, over HTTP those of
-    `HttpClientOptions`. Raises LocalProtocolError for those of the other kind, and a target that is none.
+    `HttpClientOptions`, over a WebSocket those of `WebSocketOptions`. Raises LocalProtocolError for those
+    of another kind, and a target that is none.
 
     Entering raises why there is no connection: `ConnectTimeout`, `NoCommonVersion`, `NetworkFailure`,
     `ConnectionEnded` with exit code and last words, or another `SansmcpError`. Nothing is left behind
     by then.
     """
+    if isinstance(target, str) and target.lower().startswith((*WEBSOCKET, *SOCKET)):
+        return _to_stream(target, info, on_event, on_wire, options)
     url = target if isinstance(target, str) and target.lower().startswith(("http://", "https://")) else None
     common, own = sort_out(options, "a child process" if url is None else "a URL", url is None)
 
@@ -76,3 +89,27 @@ def connect(
         return Opening(reach)
     command = command_of(target, own)
     return Opening(start)
+
+
+def _to_stream(
+    url: str,
+    info: Implementation | None,
+    on_event: OnEvent | None,
+    on_wire: OnWire | None,
+    options: ConnectOptions,
+) -> Opening:
+    from ._connect_streams import open_stream
+    from ._target_streams import check_stream
+
+    websocket = url.lower().startswith(WEBSOCKET)
+    kind = "a WebSocket" if websocket else "a socket"
+    common, own = sort_out_by(options, kind, OF_WEBSOCKET if websocket else OF_SOCKET)
+    check_stream(url, own)
+
+    async def reach(loop: asyncio.AbstractEventLoop) -> Client:
+        now, engine, callbacks = client_engine(loop, info, common)
+        return await open_stream(
+            loop, engine, now, url, own, on_event=on_event, on_wire=on_wire, callbacks=callbacks
+        )
+
+    return Opening(reach)

@@ -7,10 +7,11 @@ import secrets
 from collections.abc import Callable, Sequence
 from ssl import SSLContext
 from types import TracebackType
-from typing import Any, Self, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, cast
 
 from sansmcp.app import App
-from sansmcp.events import Event
+from sansmcp.auth.resource_server import ResourceServer
+from sansmcp.events import Event, VerifyToken
 from sansmcp.http.guard import GuardPolicy
 from sansmcp.http.legacy_session import SessionPolicy
 from sansmcp.http.listener import DEFAULT_CONNECTIONS, ConnectionPolicy, HttpListener, policy_for
@@ -23,6 +24,10 @@ from sansmcp.wire.jsoncodec import JsonCodec
 
 from ._pump import Channel, ManyPump, OnEvent, OnWire, Transport
 from ._server import Handlers
+from ._tokens import TokenChecks
+
+if TYPE_CHECKING:  # who serves HTTP need not load what a WebSocket is made of
+    from sansmcp.stream_listener import StreamListener
 
 Ready = Callable[[str, int], object]
 """Called with the host and the port, once clients can connect."""
@@ -56,6 +61,8 @@ class HttpOptions(TypedDict, total=False):
     """Whether clients of the revisions before 2026-07-28 are served. **True** unless given."""
     old_sse: OldSsePaths | None
     """Where HTTP+SSE, the transport of 2024-11-05, is spoken as well; None, the default: nowhere."""
+    auth: ResourceServer | None
+    """Whom it lets in, by their access tokens; None, the default: everybody."""
     strict: bool
     """Turn tolerances into faults."""
     on_event: OnEvent | None
@@ -142,7 +149,7 @@ class HttpServing:
         loop = asyncio.get_running_loop()
         handlers = _HttpHandlers(self._app, loop, **options)
         self._server = await loop.create_server(
-            lambda: _Connection(handlers), self.host or None, self.port, ssl=tls
+            lambda: Accepted(handlers.pump, handlers.listener), self.host or None, self.port, ssl=tls
         )
         self._handlers = handlers
         self.port = self._server.sockets[0].getsockname()[1]
@@ -164,7 +171,7 @@ class HttpServing:
 class _HttpHandlers(Handlers):
     """All connections of `app`."""
 
-    pump: _HttpPump
+    pump: ListenerPump
 
     def __init__(
         self,
@@ -192,16 +199,27 @@ class _HttpHandlers(Handlers):
             **server_options,
         )
         super().__init__(app, loop, server, threads=threads, on_event=on_event)
+        self._tokens = TokenChecks(server, loop)
         self.listener = HttpListener(server, now=now, policy=connections)
-        self.pump = _HttpPump(self.listener, loop, self._deliver, on_wire=on_wire)
+        self.pump = ListenerPump(self.listener, loop, self._deliver, on_wire=on_wire)
+
+    async def stop(self) -> None:
+        self._tokens.cancel()
+        await super().stop()
+
+    def _deliver(self, event: Event) -> None:
+        if isinstance(event, VerifyToken):
+            self._tokens.begin(event, self.pump)
+        else:
+            super()._deliver(event)
 
 
-class _HttpPump(ManyPump):
+class ListenerPump(ManyPump):
     """Drives a listener."""
 
     def __init__(
         self,
-        listener: HttpListener,
+        listener: HttpListener | StreamListener,
         loop: asyncio.AbstractEventLoop,
         deliver: Callable[[Event], None],
         *,
@@ -224,15 +242,15 @@ class _HttpPump(ManyPump):
         return conn
 
 
-class _Connection(asyncio.Protocol, Channel):
+class Accepted(asyncio.Protocol, Channel):
     """One socket."""
 
     _transport: asyncio.Transport
     _conn: ConnectionId
 
-    def __init__(self, handlers: _HttpHandlers) -> None:
-        self._pump = handlers.pump
-        self._listener = handlers.listener
+    def __init__(self, pump: ListenerPump, listener: HttpListener | StreamListener) -> None:
+        self._pump = pump
+        self._listener = listener
         self._reading = True
         self._paused = False
 

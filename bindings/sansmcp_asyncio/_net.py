@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Callable, Coroutine
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from sansmcp.events import Event
 from sansmcp.http.connector import HttpConnector
 from sansmcp.http.proxy import is_loopback
-from sansmcp.ops import Connect
+from sansmcp.ops import Connect, ConnectUnix
 
 from ._pump import Channel, ManyPump, OnWire, Pump
 from ._target_http import network_problem
+
+if TYPE_CHECKING:
+    from sansmcp.dialing import DialingClient
 
 _HAPPY_EYEBALLS = 0.25
 _TLS_GOODBYE = 1.0
@@ -50,10 +53,14 @@ class NetPump(ManyPump):
 
 
 class Socket(asyncio.Protocol, Channel):
-    """The connection that a `Connect` asks for, from the attempt to make it until it is closed."""
+    """The connection that a `Connect` or `ConnectUnix` asks for, from the attempt until it is closed."""
 
     def __init__(
-        self, pump: Pump, core: HttpConnector, op: Connect, tls: Callable[[], ssl.SSLContext]
+        self,
+        pump: Pump,
+        core: HttpConnector | DialingClient,
+        op: Connect | ConnectUnix,
+        tls: Callable[[], ssl.SSLContext],
     ) -> None:
         self._pump = pump
         self._core = core
@@ -68,8 +75,11 @@ class Socket(asyncio.Protocol, Channel):
         """The step under way: it connects, or begins with TLS."""
         self._do(self._open(op))
 
-    async def _open(self, op: Connect) -> None:
+    async def _open(self, op: Connect | ConnectUnix) -> None:
         loop, options = self._pump.loop, dict[str, Any]()
+        if isinstance(op, ConnectUnix):
+            await loop.create_unix_connection(lambda: self, op.path)
+            return
         if op.tls is not None:
             options = {"ssl": self._tls(), "server_hostname": op.tls, "ssl_shutdown_timeout": _TLS_GOODBYE}
         # No race on this machine, where all is decided at once: who is cancelled just when one was won

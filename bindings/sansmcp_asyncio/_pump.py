@@ -10,19 +10,32 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, assert_never
 
 from sansmcp.events import Event
-from sansmcp.ops import Close, CloseWrite, Connect, ConnectionId, Kill, Op, Spawn, StartTls, Terminate, Write
+from sansmcp.ops import (
+    Close,
+    CloseWrite,
+    Connect,
+    ConnectionId,
+    ConnectUnix,
+    Kill,
+    Op,
+    Spawn,
+    StartTls,
+    Terminate,
+    Write,
+)
 
 from ._waiting import Flag
 
 if TYPE_CHECKING:  # a client need not load what a server is made of, nor the other way round
     import asyncio
 
+    from sansmcp.dialing import DialingClient
     from sansmcp.http.connector import HttpConnector
     from sansmcp.line_client import LineClient
     from sansmcp.line_server import LineServer
     from sansmcp.stdio import StdioClient
 
-Transport: TypeAlias = "StdioClient | HttpConnector | LineClient | LineServer"
+Transport: TypeAlias = "StdioClient | HttpConnector | LineClient | LineServer | DialingClient"
 OnEvent: TypeAlias = Callable[[Event], object]
 """Called with every event for the application, before anybody else sees it."""
 OnWire: TypeAlias = Callable[[Literal["sent", "received"], bytes], object]
@@ -75,7 +88,7 @@ class Pump:
         *,
         on_wire: OnWire | None = None,
         spawn: Callable[[Pump, Spawn], Channel] | None = None,
-        connect: Callable[[Pump, Connect], Channel] | None = None,
+        connect: Callable[[Pump, Connect | ConnectUnix], Channel] | None = None,
     ) -> None:
         self.transport = transport
         self.loop = loop
@@ -194,7 +207,7 @@ class Pump:
             case Spawn():
                 assert self._spawn is not None, "only a pump for child processes is asked for one"
                 self.channels[op.conn] = self._spawn(self, op)
-            case Connect():
+            case Connect() | ConnectUnix():
                 assert self._connect is not None, "only a pump for sockets is asked for one"
                 self.channels[op.conn] = self._connect(self, op)
             case StartTls():
@@ -284,7 +297,7 @@ class ManyPump(Pump):
         reads: Callable[[ConnectionId], bool],
         takes: Callable[[], bool],
         on_wire: OnWire | None,
-        connect: Callable[[Pump, Connect], Channel] | None = None,
+        connect: Callable[[Pump, Connect | ConnectUnix], Channel] | None = None,
     ) -> None:
         super().__init__(transport, loop, deliver, on_wire=on_wire, connect=connect)
         self._reads = reads

@@ -22,14 +22,25 @@ if TYPE_CHECKING:
 
 _OF_STDIO = frozenset(StdioOptions.__annotations__)
 _OF_HTTP = frozenset(HttpClientOptions.__annotations__)
+OF_WEBSOCKET = frozenset({"headers", "ssl", "pings", "restart"})
+OF_SOCKET = frozenset({"ssl", "restart"})
+WEBSOCKET = ("ws://", "wss://")
+SOCKET = ("tcp://", "tls://", "unix:")
 
 
 def sort_out(options: ConnectOptions, kind: str, stdio: bool) -> tuple[EngineOptions, dict[str, Any]]:
+    """`sort_out_by` for a child process or for HTTP."""
+    return sort_out_by(options, kind, _OF_STDIO if stdio else _OF_HTTP)
+
+
+def sort_out_by(
+    options: ConnectOptions, kind: str, mine: frozenset[str]
+) -> tuple[EngineOptions, dict[str, Any]]:
     """The options of every client, and those of this kind. Raises LocalProtocolError for others.
 
     None is not given.
     """
-    mine, other = (_OF_STDIO, _OF_HTTP) if stdio else (_OF_HTTP, _OF_STDIO)
+    other = (_OF_STDIO | _OF_HTTP | OF_WEBSOCKET) - mine
     wrong = sorted(name for name, value in options.items() if name in other and value is not None)
     if wrong:
         raise LocalProtocolError(f"connect: {', '.join(wrong)}: no option for {kind}")
