@@ -367,14 +367,18 @@ class App:
     @property
     def capabilities(self) -> ServerCapabilities:
         """What there are handlers for."""
-        changes: dict[str, JsonValue] = {"listChanged": True} if self._list_changed else {}
+        return self._capabilities(changes=True)
+
+    def _capabilities(self, *, changes: bool) -> ServerCapabilities:
+        of_lists: dict[str, JsonValue] = {"listChanged": True} if self._list_changed and changes else {}
+        of_resources: dict[str, JsonValue] = {"subscribe": True} if self._subscribe and changes else {}
         offered: dict[str, Any] = {}
         if self._tools:
-            offered["tools"] = changes
+            offered["tools"] = of_lists
         if self._resources or self._templates:
-            offered["resources"] = {**changes, **({"subscribe": True} if self._subscribe else {})}
+            offered["resources"] = {**of_lists, **of_resources}
         if self._prompts:
-            offered["prompts"] = changes
+            offered["prompts"] = of_lists
         if self._completion is not None:
             offered["completions"] = {}
         if self._logging:
@@ -393,16 +397,18 @@ class App:
         revisions: Sequence[Revision] = ALL_REVISIONS,
         ids_per_exchange: bool = False,
         check: EnvelopeCheck | None = None,
+        changes: bool = True,
         strict: bool = False,
     ) -> ServerEngine:
         """An engine for one connection, with what is registered now.
 
-        The parameters are those of `ServerEngine`.
+        Without `changes` it offers to tell of none, whatever the app would. The other parameters are
+        those of `ServerEngine`.
         """
         return ServerEngine(
             self.info,
             now=now,
-            capabilities=self.capabilities,
+            capabilities=self._capabilities(changes=changes),
             instructions=self.instructions,
             methods=tuple(self._methods),
             extensions=self._extensions,

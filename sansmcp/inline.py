@@ -20,7 +20,8 @@ class InlineHandlers:
     """Calls the handlers of `app` for the events it is given; `answers` takes what they return.
 
     `entropy` gives random bytes, for the state of requests that are made again, where `app` was given
-    no keys. `clock` tells the time of day; without it, ``now`` is taken for that.
+    no keys. `clock` tells the time of day; without it, ``now`` is taken for that. `on_said` is called
+    when a handler reported or logged something and goes on: by then it can be sent.
     """
 
     def __init__(
@@ -30,10 +31,12 @@ class InlineHandlers:
         *,
         entropy: Callable[[int], bytes] | None = None,
         clock: Clock | None = None,
+        on_said: Callable[[], object] | None = None,
     ) -> None:
         self._app = app
         self._answers = answers
         self._host = Host(asks=True, entropy=entropy, clock=clock, tell=self._tell)
+        self._on_said = on_said
         self._now = 0.0
         self._needs_loop: NeedsLoop | None = None
         self._waiting: dict[IncomingRequest, tuple[Invocation, Turn]] = {}
@@ -75,6 +78,8 @@ class InlineHandlers:
 
     def _submit(self, action: Callable[[float], object]) -> None:
         action(self._now)
+        if self._on_said is not None:
+            self._on_said()
 
     def _take(self, invocation: Invocation, turn: Turn, event: ResultReady | RequestFailed) -> None:
         turn.take(event, now=self._now)

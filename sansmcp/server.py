@@ -33,8 +33,8 @@ from .extensions.extension import Extension, check_distinct, declares, not_decla
 from .limits import SERVER_LIMITS, Limits, Timeouts
 from .revisions import ALL_REVISIONS, LATEST, Era, Revision, known_revision
 from .session import legacy, modern
-from .session.calls import BatchReply, Call, IncomingRequest
-from .session.gates import check_input_required, check_params, declared, lacking, needs_of
+from .session.calls import BatchReply, Call, IncomingRequest, token_of
+from .session.gates import check_input_required, check_params, declared, lacking, needs_of, unknown_method
 from .session.publisher import Publisher, tagged
 from .session.typing import lenient, to_wire
 from .states import SERVER, CallInput, Machine, ServerInput, ServerState
@@ -152,6 +152,17 @@ class ServerEngine(Publisher):
         return super().wants_data and working < self.limits.max_open_requests
 
     # inputs of a transport -----------------------------------------------------------------------
+
+    def assume_session(self, revision: Revision, *, now: float) -> None:
+        """Serve a legacy client whose handshake another engine had. Only its revision is known here.
+
+        Raises LocalProtocolError for one that is not served, and if a session is open or over.
+        """
+        self._tick(now)
+        if revision not in self._legacy or self._session_revision is not None or self._closed:
+            raise LocalProtocolError(f"a session of {revision} cannot be assumed here")
+        self._machine.fire(ServerInput.INITIALIZE)
+        self._session_revision = revision
 
     def receive_eof(self, *, now: float) -> None:
         """The client sends nothing more. Answers already owed may still be given; then it ends."""
@@ -407,7 +418,7 @@ class ServerEngine(Publisher):
         # is not.
         return bool(self._legacy) and (
             self._session_revision is Revision.V2025_03_26
-            or (self._session_revision is None and not any(map(_claims_modern, value)))
+            or (self._session_revision is None and not any(map(modern.claims, value)))
         )
 
     def _close(self, error: ConnectionEnded | None) -> None:
@@ -451,7 +462,7 @@ class ServerEngine(Publisher):
         elif not (
             message.method in METHODS or message.method in self._custom or message.method in self._extended
         ):
-            self._refuse(message, _unknown(message.method), PeerFault.UNKNOWN_METHOD, batch)
+            self._refuse(message, unknown_method(message.method), PeerFault.UNKNOWN_METHOD, batch)
         else:
             meta = message.params.get("_meta")
             key = modern.META_VERSION if isinstance(meta, dict) else "_meta"
@@ -477,7 +488,7 @@ class ServerEngine(Publisher):
             error = modern.unsupported_version(read.version, self._versions)
             if message.method == "server/discover" and read.version in self._versions:
                 # a legacy revision has no such method: an answer as from a legacy server
-                error = _unknown(message.method)
+                error = unknown_method(message.method)
             self._refuse(message, error, PeerFault.UNSUPPORTED_VERSION, batch)
             return
         request = IncomingRequest(
@@ -489,7 +500,7 @@ class ServerEngine(Publisher):
             peer_info=read.client_info,
             peer_capabilities=read.capabilities,
             meta=read.meta,
-            progress_token=_token(read.meta),
+            progress_token=token_of(read.meta),
             log_level=read.log_level,
         )
         if message.method == "server/discover":
@@ -518,7 +529,7 @@ class ServerEngine(Publisher):
             peer_info=self._session_info,
             peer_capabilities=self._session_capabilities,
             meta=meta,
-            progress_token=_token(meta),
+            progress_token=token_of(meta),
             log_level=self._session_log_level,
         )
         if message.method == "ping":
@@ -558,7 +569,7 @@ class ServerEngine(Publisher):
                 or not spec.goes(Direction.CLIENT_TO_SERVER, request.revision)
                 or not declared(spec.asks_server(request.revision), self._declared[request.revision])
             ):
-                self._refuse(message, _unknown(request.method), PeerFault.UNKNOWN_METHOD, batch)
+                self._refuse(message, unknown_method(request.method), PeerFault.UNKNOWN_METHOD, batch)
                 return
         self._accept(request, batch)
         self._emit(RequestReceived(request))
@@ -685,17 +696,3 @@ class ServerEngine(Publisher):
             PeerFault.UNANSWERABLE_ERROR,
             f"error {message.code} without an id: {message.message[: self.limits.max_excerpt]}",
         )
-
-
-def _unknown(method: str) -> McpError:
-    return McpError(ErrorCode.METHOD_NOT_FOUND, f"no such method here: {method[:128]}")
-
-
-def _claims_modern(value: JsonValue) -> bool:
-    params = value.get("params") if isinstance(value, dict) else None
-    return isinstance(params, dict) and modern.is_modern(params)
-
-
-def _token(meta: Mapping[str, Any]) -> RequestId | None:
-    token = meta.get("progressToken")
-    return token if isinstance(token, (int, str)) and not isinstance(token, bool) else None

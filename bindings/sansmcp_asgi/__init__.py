@@ -1,8 +1,10 @@
-"""sansmcp as an ASGI application: an `App` under uvicorn or hypercorn, in Starlette or FastAPI.
+"""sansmcp as a web application: an `App` under the servers and in the frameworks of ASGI and of WSGI.
 
-    application = sansmcp_asgi.asgi_app(app)
+    application = sansmcp_asgi.asgi_app(app)  # uvicorn, hypercorn; Starlette, FastAPI
+    application = sansmcp_asgi.wsgi_app(app)  # gunicorn, waitress; Flask, Django
 
-Runs on asyncio and on trio, whichever the server does. Each name is loaded when it is first used.
+The one runs on asyncio and on trio, whichever the server does, the other without a loop. Each name is
+loaded when it is first used.
 """
 
 from importlib import import_module
@@ -11,10 +13,18 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from ._app import AsgiApp, asgi_app
     from ._serving import AsgiOptions
+    from ._wsgi import WsgiApp, WsgiOptions, wsgi_app
 
-__all__ = ["AsgiApp", "AsgiOptions", "asgi_app"]
+__all__ = ["AsgiApp", "AsgiOptions", "WsgiApp", "WsgiOptions", "asgi_app", "wsgi_app"]
 
-_HOME_OF: Final = {"AsgiApp": "_app", "AsgiOptions": "_serving", "asgi_app": "_app"}
+_HOME_OF: Final = {
+    "AsgiApp": "_app",
+    "AsgiOptions": "_serving",
+    "WsgiApp": "_wsgi",
+    "WsgiOptions": "_wsgi",
+    "asgi_app": "_app",
+    "wsgi_app": "_wsgi",
+}
 
 if not TYPE_CHECKING:  # a type checker would believe every name
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final, Unpack
-from urllib.parse import quote
 
 from sansmcp.app import App
 from sansmcp.http.exchange import HttpRequest
 from sansmcp.http.gateway import HttpGateway
 
 from ._loop import running_loop
+from ._places import target
 from ._serving import AsgiOptions, Message, Receive, Send, Serving, make_server
 
 _NOT_FOUND: Final = 404
@@ -101,25 +101,9 @@ class AsgiApp:
         headers = [
             (name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]
         ]
-        places = _places(scope)
-        target = next((path for path in self._paths if path in places), None) or quote(scope["path"])
-        query = scope.get("query_string", b"")
-        if query:
-            target = f"{target}?{query.decode('latin-1')}"
-        return HttpRequest(scope["method"], target, headers, http_version=scope.get("http_version", "1.1"))
-
-
-def _places(scope: Mapping[str, Any]) -> set[str]:
-    """Every path that a request can be said to be for.
-
-    Applications that mount others differ: `path` may hold `root_path` or not, and what is left of it
-    may be a slash more than was mounted.
-    """
-    path, root = scope["path"], scope.get("root_path", "").rstrip("/")
-    places = {path, root + path}
-    if path == root or path.startswith(f"{root}/"):
-        places.add(path[len(root) :])
-    return places | {place.rstrip("/") for place in places}
+        query = scope.get("query_string", b"").decode("latin-1")
+        place = target(scope["path"], scope.get("root_path", ""), query, self._paths)
+        return HttpRequest(scope["method"], place, headers, http_version=scope.get("http_version", "1.1"))
 
 
 async def _refuse_websocket(scope: Mapping[str, Any], receive: Receive, send: Send) -> None:

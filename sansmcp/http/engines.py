@@ -24,6 +24,7 @@ class EngineFactory(Protocol):
         ids_per_exchange: bool,
         check: EnvelopeCheck | None,
         strict: bool,
+        changes: bool = True,
     ) -> ServerEngine:
-        """The parameters are those of `ServerEngine`."""
+        """Make one. Without `changes` it must not offer to tell of any; the rest is as for `ServerEngine`."""
         ...

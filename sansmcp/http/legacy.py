@@ -329,7 +329,9 @@ class Sessions:
                     self._on_cancelled(session, event.request)
                 case SessionEnded() if session.revision is None:
                     pass  # it never started
-                case SessionStarted() | SessionEnded() | NotificationReceived():
+                case SessionStarted() | SessionEnded():
+                    self._tell(session, event)
+                case NotificationReceived():
                     event.session = session
                     events.append(event)
                 case ResultReady() | RequestFailed():
@@ -344,6 +346,10 @@ class Sessions:
                 self._due.clear(session)
             else:
                 self._due.set(session, when, "calls")
+
+    def _tell(self, session: Session, event: SessionStarted | SessionEnded) -> None:
+        event.session = session
+        self._out.events.append(event)
 
     def _respond(self, session: Session, event: SendResponse) -> None:
         exchange = _exchange(event.origin)

@@ -44,7 +44,7 @@ class Screen:
     policy: GuardPolicy
     old_sse: OldSsePaths | None
     max_body: int | None
-    legacy: bool
+    sessions: bool
     """Whether there are sessions, which take more methods."""
 
     def place(self, target: str) -> Place | None:
@@ -78,7 +78,7 @@ class Screen:
         match place:
             case Place.OLD_STREAM:
                 return ("GET",)
-            case Place.ENDPOINT if self.legacy and not is_modern_version(fields.get(VERSION)):
+            case Place.ENDPOINT if self.sessions and not is_modern_version(fields.get(VERSION)):
                 return "GET", "POST", "DELETE"
             case _:
                 return ("POST",)

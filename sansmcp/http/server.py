@@ -70,6 +70,7 @@ from .mirrored import InputSchema, Mirrored
 from .old_sse_server import OldSsePaths, OldSseSession, OldSseSessions
 from .responses import Exchange, Responses, earliest
 from .screen import TOO_LARGE, Place, Screen
+from .stateless import Stateless
 from .status import status_for_error
 
 _ENDS: Final = Refusal(503, "the server ends")
@@ -99,7 +100,8 @@ class HttpServer(EngineVerbs):
     `App.input_schema`, without which no ``Mcp-Param-`` headers are compared. `entropy` gives random
     bytes, for the ids of sessions. `path` is where the endpoint is, None for everywhere. `policy` says
     which hosts and pages are served: by default those of this machine. `revisions` are served, the
-    older ones among them only with `legacy`; `sessions` bounds their sessions. `keep_alive` is the
+    older ones among them only with `legacy`; `sessions` bounds their sessions, and with `stateless`
+    they have none (`http.stateless`). `keep_alive` is the
     silence in seconds after which a client is sent a comment, None for never. `response_timeout` is
     how long (seconds) a modern request may take before it is answered 504 and cancelled, None for
     ever. `max_exchanges` responses may be open at once; past it requests are answered 503, and that
@@ -107,7 +109,7 @@ class HttpServer(EngineVerbs):
     `strict` turns tolerances into faults.
 
     Raises LocalProtocolError for times that are not positive, and for `old_sse` without an older
-    revision or where the endpoint is.
+    revision, without sessions, or where the endpoint is.
     """
 
     def __init__(
@@ -126,6 +128,7 @@ class HttpServer(EngineVerbs):
         response_timeout: float | None = None,
         max_exchanges: int = 16_384,
         legacy: bool = True,
+        stateless: bool = False,
         old_sse: OldSsePaths | None = None,
         input_schema: InputSchema | None = None,
         strict: bool = False,
@@ -138,10 +141,16 @@ class HttpServer(EngineVerbs):
             raise LocalProtocolError("HTTP+SSE has no modern revision: none is served that speaks it")
         if old_sse is not None and path in (old_sse.stream, old_sse.messages):
             raise LocalProtocolError(f"{path}: the endpoint and HTTP+SSE cannot be at the same path")
+        if old_sse is not None and stateless:
+            raise LocalProtocolError("HTTP+SSE needs sessions: it cannot be spoken without")
         self.limits: Final = limits
         self.strict: Final = strict
         self._screen = Screen(
-            path=path, policy=policy, old_sse=old_sse, max_body=limits.max_body, legacy=bool(older)
+            path=path,
+            policy=policy,
+            old_sse=old_sse,
+            max_body=limits.max_body,
+            sessions=bool(older) and not stateless,
         )
         self._codec = codec or default_codec(max_depth=limits.max_depth, reject_duplicate_keys=strict)
         self._response_timeout = response_timeout
@@ -153,7 +162,9 @@ class HttpServer(EngineVerbs):
         def engine(
             now: float, check: EnvelopeCheck | None = None, revisions: Sequence[Revision] = served
         ) -> ServerEngine:
+            alone: dict[str, Any] = {"changes": False} if stateless and check is None else {}
             return make_engine(
+                **alone,
                 now=now,
                 limits=limits,
                 codec=self._codec,
@@ -173,7 +184,9 @@ class HttpServer(EngineVerbs):
         }
         self._sessions: Sessions | None = None
         self._old: OldSseSessions | None = None
-        if older:
+        if older and stateless:
+            self._sessions = Stateless(engine, self._out, revisions=older, **shared)
+        elif older:
             self._sessions = Sessions(engine, self._out, **shared)
         if old_sse is not None:
             self._old = OldSseSessions(

@@ -364,3 +364,9 @@ class CallTable:
         if call.progress_token is not None:
             self._by_token.pop(call.progress_token, None)
             call.progress_token = None
+
+
+def token_of(meta: Mapping[str, Any]) -> RequestId | None:
+    """The progress token in the `_meta` of a request; None for none, and for what is none."""
+    token = meta.get("progressToken")
+    return token if isinstance(token, (int, str)) and not isinstance(token, bool) else None

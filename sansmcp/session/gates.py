@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-from ..errors import LocalProtocolError
+from ..errors import ErrorCode, LocalProtocolError, McpError
 from ..revisions import Era, Revision
 from ..types.convert import project
 from ..types.methods import Direction, MethodSpec, spec_for
@@ -29,6 +29,11 @@ def declared(capability: str | None, capabilities: Mapping[str, Any]) -> bool:
     for name in capability.split("."):
         value = value.get(name) if isinstance(value, Mapping) else None
     return value is not None and value is not False
+
+
+def unknown_method(method: str) -> McpError:
+    """What a request for a method is answered with that is not served."""
+    return McpError(ErrorCode.METHOD_NOT_FOUND, f"no such method here: {method[:128]}")
 
 
 def check_params(spec: MethodSpec, params: dict[str, Any], revision: Revision, direction: Direction) -> None:

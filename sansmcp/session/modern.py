@@ -207,6 +207,12 @@ def is_modern(params: Mapping[str, Any]) -> bool:
     return isinstance(meta, dict) and not _REQUEST_KEYS.isdisjoint(meta)
 
 
+def claims(value: object) -> bool:
+    """Whether a decoded message claims to be modern."""
+    params = value.get("params") if isinstance(value, dict) else None
+    return isinstance(params, dict) and is_modern(params)
+
+
 def read_request_meta(params: Mapping[str, Any]) -> RequestMeta | McpError:
     """The first rung of the ladder: a complete and well-formed `_meta`, or the error (-32602)."""
     meta = params.get("_meta")

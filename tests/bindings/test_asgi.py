@@ -592,7 +592,8 @@ def test_options_that_cannot_be_are_told_at_once() -> None:
 
 
 def test_nothing_is_loaded_before_it_is_used() -> None:
-    assert sorted(sansmcp_asgi.__all__) == ["AsgiApp", "AsgiOptions", "asgi_app"]
+    kinds = ("AsgiApp", "AsgiOptions", "WsgiApp", "WsgiOptions", "asgi_app", "wsgi_app")
+    assert tuple(sorted(sansmcp_asgi.__all__)) == kinds
     assert set(sansmcp_asgi.__all__) <= set(dir(sansmcp_asgi))
     with pytest.raises(AttributeError, match="no attribute 'nope'"):
         getattr(sansmcp_asgi, "no" + "pe")
