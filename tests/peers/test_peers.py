@@ -2,15 +2,18 @@
 
 import json
 import re
+import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.client import HTTPConnection, HTTPMessage
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from .registry import CLIENTS, HERE, PEERS, Launch, available
+from .registry import CLIENTS, HERE, HTTP_PEERS, PEERS, Launch, available
 
 JsonObject = dict[str, Any]
 
@@ -114,6 +117,58 @@ def test_initialize_is_answered_as_recorded(name: str, tmp_path: Path) -> None:
     assert opened["result"]["protocolVersion"] == peer.legacy_revision
     assert listed is not None
     assert set(peer.tools) <= {tool["name"] for tool in listed["result"]["tools"]}
+
+
+@contextmanager
+def listening(name: str, scratch: Path) -> Iterator[tuple[str, int]]:
+    """Where the peer listens."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        place: tuple[str, int] = free.getsockname()
+    with started(HTTP_PEERS[name].launch(place[1], scratch)) as process:
+        end = time.monotonic() + 30
+        while True:
+            try:
+                socket.create_connection(place).close()
+            except OSError:
+                assert process.poll() is None
+                assert time.monotonic() < end
+                time.sleep(0.02)
+            else:
+                break
+        yield place
+
+
+def ask(place: tuple[str, int], path: str, message: JsonObject) -> tuple[HTTPMessage, JsonObject]:
+    """Headers and body of the response: its JSON, or the last event of a stream; {} for anything else."""
+    headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+    if message is PROBE:
+        headers |= {"mcp-protocol-version": "2026-07-28", "mcp-method": "server/discover"}
+    connection = HTTPConnection(*place, timeout=30)
+    connection.request("POST", path, json.dumps(message), headers)
+    response = connection.getresponse()
+    body = response.read().decode()
+    connection.close()
+    given = response.headers.get_content_type() in ("application/json", "text/event-stream")
+    return response.headers, json.loads(body.rpartition("data: ")[2]) if given else {}
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize("name", HTTP_PEERS)
+def test_http_is_answered_as_recorded(name: str, tmp_path: Path) -> None:
+    needs(name)
+    peer = HTTP_PEERS[name]
+    with listening(name, tmp_path) as place:
+        if peer.old_sse:
+            connection = HTTPConnection(*place, timeout=30)
+            connection.request("GET", peer.path)
+            assert connection.getresponse().readline().strip() == b"event: endpoint"
+            connection.close()
+            return
+        _, probed = ask(place, peer.path, PROBE)
+        headers, opened = ask(place, peer.path, INITIALIZE)
+    assert ("result" in probed) == (peer.era == "modern")
+    assert ("mcp-session-id" in headers) == peer.sessions
+    assert opened["result"]["protocolVersion"] == PEERS[peer.peer].legacy_revision
 
 
 @pytest.mark.interop
