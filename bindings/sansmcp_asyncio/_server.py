@@ -149,7 +149,8 @@ class Handlers:
         invocation = self._app.begin(self._answers, request, context, now=self._loop.time())
         if invocation is None:
             return
-        context.waiter = partial(self._wait, invocation)
+        if not self.inline:
+            context.waiter = partial(self._wait, invocation)
         if invocation.is_async and not self.inline:
             self.start_task(invocation, None)
         else:
@@ -387,6 +388,8 @@ class _Steps:
 class Serving(Handlers):
     """One connection of `app`. A channel for it must be entered into `pump` before `accepted`."""
 
+    pump_kind: type[Pump] = Pump
+
     def __init__(
         self,
         app: App,
@@ -402,4 +405,4 @@ class Serving(Handlers):
         self.engine = app.engine(now=now, **engine_options)
         super().__init__(app, loop, self.engine, threads=threads, on_event=on_event)
         self.transport = LineServer(self.engine, now=now, grace=grace)
-        self.pump = Pump(self.transport, loop, self._deliver, on_wire=on_wire)
+        self.pump = self.pump_kind(self.transport, loop, self._deliver, on_wire=on_wire)

@@ -10,10 +10,9 @@ import asyncio
 import os
 import socket
 import stat
-import sys
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import cast
 
 from sansmcp.app import App
@@ -23,8 +22,8 @@ from sansmcp.wire.jsoncodec import JsonCodec
 
 from ._pump import Channel, OnEvent, OnWire
 from ._server import Serving
+from ._standard import POSIX, standard_streams
 
-POSIX = os.name == "posix"
 _CONN = 1
 _CHUNK = 65536
 
@@ -64,43 +63,13 @@ async def serve_stdio(
         on_event=on_event,
         on_wire=on_wire,
     )
-    with _standard_streams() as (source, sink):
+    with standard_streams() as (source, sink):
         streams = _Streams(serving)
         try:
             await streams.open(source, sink)
             await serving.pump.gone.wait()
         finally:
             await serving.stop()
-
-
-@contextmanager
-def _standard_streams() -> Iterator[tuple[int, int]]:
-    """The real standard input and output, out of everybody else's reach."""
-    printed = sys.stdout
-    if printed is not None:
-        printed.flush()
-    real = os.dup(0), os.dup(1)
-    blocking = [os.get_blocking(fd) for fd in real]
-    null = os.open(os.devnull, os.O_RDWR)
-    os.dup2(null, 0)
-    try:
-        os.dup2(2, 1)
-    except OSError:  # started without a standard error
-        os.dup2(null, 1)
-    os.close(null)
-    sys.stdout = sys.stderr
-    try:
-        yield real
-    finally:
-        sys.stdout = printed
-        if printed is not None:
-            # what was printed to the object that others kept belongs to standard error
-            with suppress(OSError, ValueError):
-                printed.flush()
-        for fd, original, was in zip((0, 1), real, blocking, strict=True):
-            os.set_blocking(original, was)
-            os.dup2(original, fd)
-            os.close(original)
 
 
 class _Streams(asyncio.Protocol, Channel):

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from ._client import Client
     from ._connect import connect
+    from ._memory import connect_memory
+    from ._stdio import serve_stdio
     from ._verbs import Verbs
     from ._waits import Changes, Events
 
@@ -41,11 +43,15 @@ __all__ = [
     "StdioOptions",
     "Verbs",
     "connect",
+    "connect_memory",
+    "serve_stdio",
 ]
 
 _HOMES: Final = {
     "._client": ("Client",),
     "._connect": ("connect",),
+    "._memory": ("connect_memory",),
+    "._stdio": ("serve_stdio",),
     "._verbs": ("Verbs",),
     "._waits": ("Changes", "Events"),
     "sansmcp_asyncio": (

@@ -36,23 +36,26 @@ def connect(
     url = target if isinstance(target, str) and target.lower().startswith(("http://", "https://")) else None
     common, own = sort_out(options, "a child process" if url is None else "a URL", url is None)
     if url is not None:
+        from sansmcp.http.url import parse_url
+
         from ._connect_http import open_http
 
+        parse_url(url)
         return open_http(url, info, common, own, on_event=on_event, on_wire=on_wire)
     command = command_of(target, own)
-    loop = Loop()
-    now, engine, callbacks = client_engine(loop.as_asyncio, info, common, kind=ThreadCallbacks)
-    core = StdioClient(engine, command, now=now, restart=own.get("restart"), ladder=own.get("ladder"))
-    client = Client(
-        engine,
-        lambda deliver: ThreadPump(
-            core,
-            loop.as_asyncio,
-            deliver,
-            on_wire=on_wire,
-            spawn=lambda pump, op: Child(cast(ThreadPump, pump), core, op, own.get("stderr")),
-        ),
-        on_event=on_event,
-        callbacks=callbacks,
-    )
-    return client.open(core.start)
+    with Loop() as loop:
+        now, engine, callbacks = client_engine(loop.as_asyncio, info, common, kind=ThreadCallbacks)
+        core = StdioClient(engine, command, now=now, restart=own.get("restart"), ladder=own.get("ladder"))
+        client = Client(
+            engine,
+            lambda deliver: ThreadPump(
+                core,
+                loop.as_asyncio,
+                deliver,
+                on_wire=on_wire,
+                spawn=lambda pump, op: Child(cast(ThreadPump, pump), core, op, own.get("stderr")),
+            ),
+            on_event=on_event,
+            callbacks=callbacks,
+        )
+        return client.open(core.start)

@@ -20,7 +20,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, cast
 
 if TYPE_CHECKING:
     import asyncio
@@ -149,6 +150,19 @@ class Loop:
         for end in (self._ear, self._bell):
             end.setblocking(False)
         self._selector.register(self._ear, READ, self._heard)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """What is made of it closes it, unless that fails."""
+        if error is not None:
+            self.close()
 
     @property
     def as_asyncio(self) -> asyncio.AbstractEventLoop:
@@ -394,6 +408,9 @@ class Loop:
             if self._closed:
                 return
             self._closed = True
+            while self._ready:
+                call, arguments = self._ready.popleft()
+                self._do(call, *arguments)
             self.wake()
         self._keeper_wakes.set()
         keeper = self._keeper

@@ -43,6 +43,10 @@ class Writer(ABC):
 
     pending = 0
     """Bytes that wait to be written."""
+    closed = False
+    """Whether the descriptor is closed."""
+    on_closed: Callable[[], object] = staticmethod(lambda: None)
+    """Called once the descriptor is closed."""
 
     @abstractmethod
     def write(self, data: bytes) -> None:
@@ -163,6 +167,8 @@ class _Writer(Writer):
             self._fd = -1
             self._parts.clear()
             self.pending = 0
+            self.closed = True
+            self.on_closed()
 
 
 class _ThreadReader(Reader):
@@ -233,6 +239,12 @@ class _ThreadWriter(Writer):
             with suppress(RuntimeError):  # the loop was closed: nobody waits
                 self._loop.call_soon_threadsafe(self._wrote, len(data), error)
         os.close(self._fd)
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._gone)
+
+    def _gone(self) -> None:
+        self.closed = True
+        self.on_closed()
 
     def _wrote(self, size: int, error: str) -> None:
         self.pending -= size

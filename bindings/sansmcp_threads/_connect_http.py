@@ -1,0 +1,46 @@
+"""How a client comes to be whose server speaks HTTP."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from typing import Any
+
+from sansmcp.session.era import TransportKind
+from sansmcp.types.lifecycle import Implementation
+from sansmcp_asyncio._options import EngineOptions
+from sansmcp_asyncio._pump import OnEvent, OnWire
+from sansmcp_asyncio._target import client_engine
+from sansmcp_asyncio._target_http import default_tls, http_connector
+
+from ._client import Client
+from ._loop import Loop
+from ._net import NetPump
+from ._questions import ThreadCallbacks
+
+
+def open_http(
+    url: str,
+    info: Implementation | None,
+    common: EngineOptions,
+    own: Mapping[str, Any],
+    *,
+    on_event: OnEvent | None,
+    on_wire: OnWire | None,
+) -> Client:
+    """Connect to the server at `url`. `own` are the options of `HttpClientOptions`."""
+    with Loop() as loop:
+        now, engine, callbacks = client_engine(
+            loop.as_asyncio, info, common, TransportKind.HTTP, ThreadCallbacks
+        )
+        core = http_connector(engine, url, now, **own)
+        context: ssl.SSLContext | None = own.get("ssl")
+        client = Client(
+            engine,
+            lambda deliver: NetPump(
+                core, loop, deliver, on_wire=on_wire, tls=default_tls if context is None else lambda: context
+            ),
+            on_event=on_event,
+            callbacks=callbacks,
+        )
+        return client.open(core.start)

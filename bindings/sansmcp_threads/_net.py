@@ -1,0 +1,203 @@
+"""Sockets as channels, for transports that ask to connect."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import socket
+import ssl
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+from sansmcp.events import Event
+from sansmcp.http.connector import HttpConnector
+from sansmcp.ops import Connect
+from sansmcp_asyncio._pump import OnWire
+from sansmcp_asyncio._target_http import network_problem
+
+from ._loop import Loop
+from ._pump import ThreadManyPump
+from ._sockets import Stream
+
+_HAPPY_EYEBALLS: Final = 0.25
+"""Seconds after which the next address is tried beside those that have not answered (RFC 8305)."""
+
+
+class NetPump(ThreadManyPump):
+    """Drives a connector."""
+
+    def __init__(
+        self,
+        connector: HttpConnector,
+        loop: Loop,
+        deliver: Callable[[Event], None],
+        *,
+        on_wire: OnWire | None,
+        tls: Callable[[], ssl.SSLContext],
+    ) -> None:
+        super().__init__(
+            connector,
+            loop.as_asyncio,
+            deliver,
+            reads=connector.wants_data,
+            takes=lambda: connector.takes_data,
+            on_wire=on_wire,
+            connect=lambda pump, op: Socket(self, connector, op, tls),
+        )
+        self._connector = connector
+
+    def abort(self) -> None:
+        if self.failure is None:
+            self.input(self._connector.abort)
+        super().abort()
+
+
+class Socket(Stream):
+    """The connection that a `Connect` asks for, from the attempt to make it until it is closed."""
+
+    def __init__(
+        self, pump: NetPump, core: HttpConnector, op: Connect, tls: Callable[[], ssl.SSLContext]
+    ) -> None:
+        super().__init__(pump.threads)
+        self._pump = pump
+        self._core = core
+        self._conn = op.conn
+        self._tls = tls
+        self._unwanted = threading.Event()
+        self._ended = False
+        dial = threading.Thread(target=self._dial, args=(op,), name="sansmcp connect", daemon=True)
+        dial.start()
+
+    def _dial(self, op: Connect) -> None:
+        """In a thread: names are looked up by a function that blocks."""
+        sock: socket.socket | None = None
+        error: Exception | None = None
+        try:
+            sock = _connected(op.host, op.port, self._unwanted)
+            if op.tls is not None:
+                sock.setblocking(False)
+                sock = self._tls().wrap_socket(sock, server_hostname=op.tls, do_handshake_on_connect=False)
+        except Exception as problem:
+            error = problem
+            if sock is not None:
+                sock.close()
+        try:
+            self._loop.call_soon_threadsafe(self._dialled, sock, error)
+        except RuntimeError:  # the loop was closed: nobody waits
+            if sock is not None:
+                sock.close()
+
+    def _dialled(self, sock: socket.socket | None, error: Exception | None) -> None:
+        if sock is None or self._ended:
+            if sock is not None:
+                sock.close()
+            self.on_lost(error)
+        else:
+            self._use(sock)
+
+    # the stream tells ----------------------------------------------------------------------------
+
+    def on_open(self) -> None:
+        if self._pump.failure is None:
+            self._pump.input(self._core.opened, self._conn)
+
+    def on_data(self, data: bytes) -> None:
+        self._pump.receive(self._conn, data)
+
+    def on_eof(self) -> None:
+        self._pump.input(self._core.receive_eof, self._conn)
+
+    def on_lost(self, error: BaseException | None) -> None:
+        if self._ended:
+            return
+        self._ended = True
+        self._pump.lost(self._conn)
+        if self._pump.failure is None:
+            why = error or ConnectionResetError("it was ended")
+            text = str(why) or type(why).__name__
+            self._pump.input(lambda now: self._core.failed(self._conn, text, now, network_problem(why)))
+
+    def on_paused(self, paused: bool) -> None:
+        pass
+
+    # the pump calls these ------------------------------------------------------------------------
+
+    def start_tls(self, host: str) -> None:
+        assert self._sock is not None
+        self._loop.watch(self._sock.fileno(), 0, self._ready)
+        try:
+            sock = self._tls().wrap_socket(self._sock, server_hostname=host, do_handshake_on_connect=False)
+        except (OSError, ValueError) as error:
+            self._lose(error)
+            return
+        # In a later turn: it may be open at once, which the pump is not to hear while it asks for it.
+        self._sock, self._shaking = sock, True
+        self._loop.call_soon(self._ready, 0)
+
+    def close(self) -> None:
+        # What was not written by now is part of a request that nobody wants any more.
+        if self._parts or self._sock is None or self._shaking:
+            self.abort()
+        else:
+            super().close()
+
+    def abort(self) -> None:
+        self._unwanted.set()
+        if self._sock is None:
+            self._loop.call_soon(self.on_lost, ConnectionAbortedError("it was given up"))
+        super().abort()
+
+
+def _connected(host: str, port: int, unwanted: threading.Event) -> socket.socket:
+    """A socket that is connected to the first of the host's addresses to answer."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    first = found[0][0]
+    both = [a for a in found if a[0] == first], [a for a in found if a[0] != first]
+    # One of each family in turn: one of the two may lead nowhere.
+    waiting = deque(a for i in range(len(found)) for a in (side[i] for side in both if i < len(side)))
+    errors: list[OSError] = []
+    with selectors.DefaultSelector() as selector:
+        try:
+            while waiting or selector.get_map():
+                if unwanted.is_set():
+                    raise ConnectionAbortedError("it was given up")
+                if waiting:
+                    try:
+                        won = _attempt(waiting.popleft(), selector)
+                    except OSError as error:
+                        errors.append(error)
+                        continue
+                    if won is not None:
+                        return won
+                for key, _ in selector.select(_HAPPY_EYEBALLS):
+                    sock = key.fileobj
+                    assert isinstance(sock, socket.socket)
+                    selector.unregister(sock)
+                    number = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+                    if not number:
+                        return sock
+                    sock.close()
+                    errors.append(OSError(number, os.strerror(number)))
+        finally:
+            for key in list(selector.get_map().values()):
+                assert isinstance(key.fileobj, socket.socket)
+                key.fileobj.close()
+    raise errors[0]
+
+
+def _attempt(address: tuple[Any, ...], selector: selectors.BaseSelector) -> socket.socket | None:
+    """Begin to connect. None: the selector knows when it is decided."""
+    family, kind, protocol, _, where = address
+    sock = socket.socket(family, kind, protocol)
+    try:
+        sock.setblocking(False)
+        sock.connect(where)
+    except BlockingIOError:
+        selector.register(sock, selectors.EVENT_WRITE)
+        return None
+    except BaseException:
+        sock.close()
+        raise
+    return sock
