@@ -116,11 +116,13 @@ class Listening(ClientConnection):
         """Be told of changes: of the lists of tools, prompts and resources, and of single resources.
 
         `resources` are URIs. `topics` are what extensions tell of: names by the member of the filter, as
-        ``{"taskIds": [task_id]}``; that comes as `NotificationReceived`. The call opens with `SubscriptionOpened`, which says what is granted;
-        what changes is told by `ListChanged` and `ResourceUpdated` with this call, and the end by one
-        `SubscriptionClosed`. If it does not open it ends in `RequestFailed`: a modern server has
-        `ack_timeout` seconds (None: `timeouts.ack`). `cancel` ends it. With `relisten` it is asked
-        for again when it is lost, which is told. Over HTTP, a legacy server needs a stream of its own.
+        ``{"taskIds": [task_id]}``; that comes as `NotificationReceived`.
+
+        The call opens with `SubscriptionOpened`, which says what is granted; what changes is told by
+        `ListChanged` and `ResourceUpdated` with this call, and the end by one `SubscriptionClosed`. If it
+        does not open it ends in `RequestFailed`: a modern server has `ack_timeout` seconds (None:
+        `timeouts.ack`). `cancel` ends it. With `relisten` it is asked for again when it is lost, which is
+        told. Over HTTP, a legacy server needs a stream of its own.
 
         Raises LocalProtocolError, with nothing sent, if nothing is asked for, for more than the limits
         allow, and for a server that tells of no changes.

@@ -14,7 +14,7 @@ from typing import Final
 from sansmcp import App
 from sansmcp_asyncio import HttpServing
 
-from . import content, diagnostics, questions, tasks
+from . import content, diagnostics, questions, skills, tasks
 
 
 def report(error: BaseException, number: int) -> None:
@@ -30,7 +30,7 @@ app: Final = App(
     list_changed=True,
     subscribe=True,
     on_error=report,
-    extensions=[tasks.TASKS],
+    extensions=[tasks.TASKS, skills.SKILLS],
 )
 content.register(app)
 diagnostics.register(app)
