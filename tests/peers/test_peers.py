@@ -148,6 +148,8 @@ def ask(place: tuple[str, int], path: str, message: JsonObject) -> tuple[HTTPMes
     response = connection.getresponse()
     body = response.read().decode()
     connection.close()
+    if response.status == 307 and not path.endswith("/"):
+        return ask(place, path + "/", message)
     given = response.headers.get_content_type() in ("application/json", "text/event-stream")
     return response.headers, json.loads(body.rpartition("data: ")[2]) if given else {}
 
