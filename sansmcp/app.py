@@ -34,6 +34,7 @@ from .schema import input_schema_of, output_schema_of
 from .seals import Principal, Seals
 from .server import EnvelopeCheck, ServerEngine
 from .session.calls import IncomingRequest
+from .session.gates import is_tool_name
 from .session.hints import Keep
 from .session.pagination import read_cursor, write_page
 from .session.sealing import StateSealer
@@ -628,8 +629,7 @@ class App:
 
 def check_tool_name(name: str) -> None:
     """Raise LocalProtocolError for a name that the protocol does not allow for a tool."""
-    allowed = name.isascii() and all(c.isalnum() or c in "._-" for c in name)
-    if not allowed or not 1 <= len(name) <= 128:
+    if not is_tool_name(name):
         raise LocalProtocolError(
             f"tool name {name!r}: 1 to 128 of the characters A-Z a-z 0-9 . _ - are allowed"
         )

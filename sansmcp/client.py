@@ -54,6 +54,7 @@ from .wire import jsonrpc
 from .wire.jsoncodec import JsonCodec, JsonError, JsonValue
 
 if TYPE_CHECKING:
+    from .types.completion import Reference
     from .validation import SchemaValidator
 
 
@@ -254,7 +255,7 @@ class ClientEngine(Extending, Checking):
 
     def complete(
         self,
-        ref: Mapping[str, JsonValue],
+        ref: Reference | Mapping[str, JsonValue],
         argument: str,
         value: str,
         *,
@@ -264,11 +265,11 @@ class ClientEngine(Extending, Checking):
     ) -> Call:
         """Completions for a prompt's or template's argument; ends with a `CompleteResult`.
 
-        `ref` is a `PromptReference` or `ResourceTemplateReference` as JSON; `context` holds the
+        `ref` is a `PromptReference` or `ResourceTemplateReference`, or one as JSON; `context` holds the
         arguments chosen before (from 2025-06-18 on).
         """
         params: dict[str, JsonValue] = {
-            "ref": dict(ref),
+            "ref": to_wire(ref, self._revision),
             "argument": {"name": argument, "value": value},
         }
         if context is not None:

@@ -346,9 +346,10 @@ class Dialogue:
 
     def _count_rerun(self) -> None:
         self._reruns += 1
-        if self._reruns > self.engine.limits.max_rounds:
+        if self._reruns >= self.engine.limits.max_rounds:
             raise LocalProtocolError(
-                f"{self.request!r}: its handler wanted answers {self._reruns} times (limit max_rounds)"
+                f"{self.request!r}: its handler was called {self._reruns} times and wants answers still "
+                "(limit max_rounds)"
             )
 
     def _put(self, turn: Turn, questions: Mapping[str, Question[Any]], now: float) -> None:

@@ -203,6 +203,8 @@ class PeerFault(Enum):
     INVALID_CACHE_HINT = auto()
     MISSING_RESULT_TYPE = auto()
     MISSING_CONTENT = auto()
+    INVALID_TOOL_NAME = auto()
+    """A tool is called what no tool should be called; it can be called nevertheless."""
     INVALID_OUTPUT = auto()
     """Structured content that is not what the tool's output schema promises."""
     UNUSABLE_OUTPUT_SCHEMA = auto()

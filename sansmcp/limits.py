@@ -75,7 +75,8 @@ class Limits:
 
     max_rounds: int = 10
     """How many times a client makes one request again because the server wants something first: the
-    request and ten retries. Past it: `RoundsExceeded` with what was asked for last."""
+    request and ten retries. Past it: `RoundsExceeded` with what was asked for last. On a server: how many
+    times a handler is called for one request. Past it: the request fails as if the handler had."""
 
     max_questions: int = 64
     """Questions of a server that may be open at once. Past it: a legacy server's is answered with an

@@ -1,4 +1,4 @@
-"""A client that holds structured results against the output schemas of their tools."""
+"""What a client sees in lists of tools: how they are called, and what they promise of their results."""
 
 from __future__ import annotations
 
@@ -230,6 +230,25 @@ def test_what_is_kept_is_bounded() -> None:
     answered(driver, "t0")
     answered(driver, "t4")
     assert len(told(driver)) == 1
+
+
+@pytest.mark.req("V11")
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25", "2026-07-28"])
+def test_odd_names_are_told_and_can_be_called(version: str, strict: bool) -> None:
+    driver = connected(version, strict=strict)
+    odd = ["", "a b", "ü", "a/b", "x" * 129]
+    listed(driver, *(tool(name) for name in ["a.b_C-9", "x" * 128]))
+    assert told(driver) == []
+    listed(driver, *(tool(name) for name in odd))
+    if version < "2025-11-25":
+        assert told(driver) == []  # nothing was said of names then
+    else:
+        event = driver.one(DeviationTolerated)
+        assert event.fault is PeerFault.INVALID_TOOL_NAME
+        assert event.detail == "tools/list: no names for tools: '', 'a b', 'ü' …"
+    assert [each.name for each in driver.of(ResultReady)[-1].result.tools] == odd
+    assert isinstance(answered(driver, "a b"), ResultReady)
 
 
 def test_odd_lists_disturb_nothing() -> None:

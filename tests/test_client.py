@@ -27,9 +27,14 @@ from sansmcp import (
     ResourceUpdated,
     ResultReady,
 )
-from sansmcp.types import ClientTasksCapability, RootsCapability
+from sansmcp.types import (
+    ClientTasksCapability,
+    PromptReference,
+    ResourceTemplateReference,
+    RootsCapability,
+)
 
-from .support import ALL, LEGACY, TEXT, VERSION_KEY, call_tool, client, connected, result
+from .support import ALL, LEGACY, TEXT, VERSION_KEY, call_tool, client, connected, result, serving
 
 # result types -----------------------------------------------------------------------------------
 
@@ -135,6 +140,65 @@ def test_modern_requests_carry_meta_and_what_the_application_adds() -> None:
     driver.drain()
     assert "traceparent" not in driver.last["params"]["_meta"], "nothing carries over"
     assert "io.modelcontextprotocol/logLevel" not in driver.last["params"]["_meta"]
+
+
+@pytest.mark.req("Z1")
+@pytest.mark.parametrize("version", ALL)
+@pytest.mark.parametrize(
+    ("ref", "written"),
+    [
+        (PromptReference("p", title="P"), {"type": "ref/prompt", "name": "p"}),
+        (ResourceTemplateReference("a:{b}"), {"type": "ref/resource", "uri": "a:{b}"}),
+        ({"type": "ref/prompt", "name": "p"}, {"type": "ref/prompt", "name": "p"}),
+    ],
+)
+def test_what_is_completed_may_be_typed(version: str, ref: Any, written: dict[str, Any]) -> None:
+    driver = connected(version)
+    call = driver.engine.complete(ref, "a", "b", now=0.0)
+    driver.drain()
+    params = driver.last["params"]
+    assert params["argument"] == {"name": "a", "value": "b"}
+    if version >= "2025-06-18" and isinstance(ref, PromptReference):
+        written = {**written, "title": "P"}
+    assert params["ref"] == written
+    driver.reply(result(version, {"completion": {"values": ["bc"], "total": 1, "hasMore": False}}))
+    done = driver.one(ResultReady)
+    assert done.call is call
+    assert done.result.completion.values == ["bc"]
+
+
+@pytest.mark.req("Y1")
+@pytest.mark.parametrize("version", ALL)
+@pytest.mark.parametrize(
+    "trace",
+    [
+        {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "tracestate": "a=1,b=2"},
+        {"traceparent": "not one", "tracestate": "", "baggage": "ü=%ZZ; ,,"},
+        {"traceparent": "\ud800"},
+        {},
+    ],
+    ids=str,
+)
+def test_a_trace_context_is_carried_and_shown_as_it_is(version: str, trace: dict[str, str]) -> None:
+    driver = connected(version)
+    call_tool(driver, meta={**trace, "tracy": "no part of it"})
+    other = serving(version)
+    other.receive(driver.last)
+    request = other.one(RequestReceived).request
+    assert request.trace_context == trace
+    assert request.meta["tracy"] == "no part of it"
+
+
+@pytest.mark.req("Y1")
+@pytest.mark.parametrize("version", ALL)
+def test_what_is_no_text_is_no_trace_context(version: str) -> None:
+    driver = connected(version)
+    call_tool(driver, meta={"traceparent": 5, "baggage": ["a"], "tracestate": "a=1"})
+    other = serving(version)
+    other.receive(driver.last)
+    request = other.one(RequestReceived).request
+    assert request.trace_context == {"tracestate": "a=1"}
+    assert (request.meta["traceparent"], request.meta["baggage"]) == (5, ["a"])
 
 
 @pytest.mark.req("B4")

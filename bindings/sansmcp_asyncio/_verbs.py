@@ -22,7 +22,7 @@ from sansmcp.wire.jsoncodec import JsonValue
 from ._options import ListOptions, Options
 
 if TYPE_CHECKING:
-    from sansmcp.types.completion import CompleteResult
+    from sansmcp.types.completion import CompleteResult, Reference
     from sansmcp.types.lifecycle import DiscoverResult
     from sansmcp.types.prompts import GetPromptResult, ListPromptsResult
     from sansmcp.types.resources import (
@@ -134,7 +134,7 @@ class Verbs(ABC):
 
     async def complete(
         self,
-        ref: Mapping[str, JsonValue],
+        ref: Reference | Mapping[str, JsonValue],
         argument: str,
         value: str,
         context: Mapping[str, str] | None = None,
@@ -142,8 +142,8 @@ class Verbs(ABC):
     ) -> CompleteResult:
         """Completions for the argument of a prompt or of a resource template.
 
-        `ref` is a reference as JSON: ``{"type": "ref/prompt", "name": …}`` or
-        ``{"type": "ref/resource", "uri": …}``. `context` holds the arguments chosen before (from
+        `ref` is a `PromptReference` or a `ResourceTemplateReference`, or one as JSON: ``{"type":
+        "ref/prompt", "name": …}``, ``{"type": "ref/resource", "uri": …}``. `context` holds the arguments chosen before (from
         2025-06-18 on).
         """
         more: dict[str, Any] = {} if context is None else {"context": context}

@@ -19,7 +19,7 @@ from sansmcp.wire.jsoncodec import JsonValue
 from sansmcp_asyncio._options import ListOptions, Options
 
 if TYPE_CHECKING:
-    from sansmcp.types.completion import CompleteResult
+    from sansmcp.types.completion import CompleteResult, Reference
     from sansmcp.types.lifecycle import DiscoverResult
     from sansmcp.types.prompts import GetPromptResult, ListPromptsResult
     from sansmcp.types.resources import (
@@ -127,7 +127,7 @@ class Verbs(ABC):
 
     def complete(
         self,
-        ref: Mapping[str, JsonValue],
+        ref: Reference | Mapping[str, JsonValue],
         argument: str,
         value: str,
         context: Mapping[str, str] | None = None,
@@ -135,8 +135,8 @@ class Verbs(ABC):
     ) -> CompleteResult:
         """Completions for the argument of a prompt or of a resource template.
 
-        `ref` is a reference as JSON: ``{"type": "ref/prompt", "name": …}`` or
-        ``{"type": "ref/resource", "uri": …}``. `context` holds the arguments chosen before (from
+        `ref` is a `PromptReference` or a `ResourceTemplateReference`, or one as JSON: ``{"type":
+        "ref/prompt", "name": …}``, ``{"type": "ref/resource", "uri": …}``. `context` holds the arguments chosen before (from
         2025-06-18 on).
         """
         more: dict[str, Any] = {} if context is None else {"context": context}
@@ -178,7 +178,7 @@ class Verbs(ABC):
         return self._call(self._engine.request, method, params, **options)
 
     def use(self, verb: Callable[..., Call], *arguments: Any, **options: Any) -> Any:
-        """Use a verb of an extension, which takes the engine first: ``client.use(get_task, task_id)``."""
+        """Use a verb of an extension: a function of the engine, as in ``client.use(get_task, task_id)``."""
         return self._call(partial(verb, self._engine), *arguments, **options)
 
     def notify(self, method: str, params: Mapping[str, JsonValue] | None = None) -> None:

@@ -1,7 +1,7 @@
-"""Structured results held against the output schemas that their tools were listed with.
+"""Lists of tools as they come in, and structured results held against what their tools promised.
 
-Off unless a validator is given. A result is never lost for it: one that does not fit is told, and in
-strict mode it is in the error that the call ends with.
+Results are not checked unless a validator is given. One is never lost for it: what does not fit is told,
+and in strict mode it is in the error that the call ends with.
 
 Specification: 2026-07-28, server/tools (structured content, output schema).
 """
@@ -20,6 +20,7 @@ from ..types.methods import Method
 from .cache import Hit
 from .caching import Caching
 from .calls import Call
+from .gates import is_tool_name
 from .listed import Listed
 
 if TYPE_CHECKING:  # who checks nothing need not load what checks
@@ -28,6 +29,9 @@ if TYPE_CHECKING:  # who checks nothing need not load what checks
 _CHANGED: Final = "notifications/tools/list_changed"
 _SINCE: Final = Revision.V2025_06_18
 """The first revision with output schemas."""
+_NAMES_SINCE: Final = Revision.V2025_11_25
+"""The first revision that says what tools should be called."""
+_SHOWN: Final = 3
 
 
 @attrs.define(eq=False)
@@ -57,11 +61,25 @@ class Checking(Caching):
     # what is promised ----------------------------------------------------------------------------
 
     def _see_list(self, call: Call, raw: dict[str, Any]) -> None:
-        """Look at a page that came, or at a list that was kept."""
-        if self._validator is None or call.method != Method.LIST_TOOLS or not self._has_outputs:
+        """Look at a page of a list that came."""
+        if call.method == Method.LIST_TOOLS and isinstance(raw.get("tools"), list):
+            self._check_names(call, raw["tools"])
+            self._note_outputs(call, raw)
+
+    def _check_names(self, call: Call, tools: list[Any]) -> None:
+        if self._verdict is None or self._verdict.revision < _NAMES_SINCE:
             return
+        names = [tool.get("name") for tool in tools if isinstance(tool, dict)]
+        odd = [name for name in names if isinstance(name, str) and not is_tool_name(name)]
+        if odd:
+            # Only a recommendation, so also in strict mode.
+            shown = ", ".join(repr(name[:64]) for name in odd[:_SHOWN]) + (" …" if len(odd) > _SHOWN else "")
+            detail = f"{call.subject}: no names for tools: {shown}"
+            self._emit(DeviationTolerated(PeerFault.INVALID_TOOL_NAME, detail, call))
+
+    def _note_outputs(self, call: Call, raw: dict[str, Any]) -> None:
         tools, outputs = raw.get("tools"), self._outputs
-        if not isinstance(tools, list):
+        if self._validator is None or not self._has_outputs or not isinstance(tools, list):
             return
         on = call.params if call.walk is None else call.walk.params(call.params)
         outputs.begin(first="cursor" not in on)
@@ -86,7 +104,8 @@ class Checking(Caching):
         return self._verdict is not None and self._verdict.revision >= _SINCE
 
     def _answer(self, call: Call, hit: Hit) -> None:
-        self._see_list(call, hit.raw)
+        if call.method == Method.LIST_TOOLS:
+            self._note_outputs(call, hit.raw)
         super()._answer(call, hit)
 
     def _tell_change(self, method: str, uri: Any, call: Call | None) -> None:

@@ -118,3 +118,11 @@ def check_input_required(request: IncomingRequest, raw: Mapping[str, Any]) -> No
                 f"{request!r}: inputRequests[{key!r}] needs what the client does not declare: "
                 f"{', '.join(missing)}"
             )
+
+
+def is_tool_name(name: str) -> bool:
+    """Whether a tool should be called that: 1 to 128 of the characters ``A-Z a-z 0-9 . _ -``.
+
+    Specification: 2026-07-28, server/tools (tool names); a rule since 2025-11-25.
+    """
+    return 1 <= len(name) <= 128 and name.isascii() and all(c.isalnum() or c in "._-" for c in name)
