@@ -110,7 +110,7 @@ class HttpServing:
         self._app = app
         self._options = options
         self._path = options.get("path", "/mcp")
-        self._handlers: _HttpHandlers | None = None
+        self._handlers: HttpHandlers | None = None
         self._server: asyncio.Server | None = None
 
     @property
@@ -147,7 +147,7 @@ class HttpServing:
         if options.get("policy") is None:
             options["policy"] = policy_for(self.host)
         loop = asyncio.get_running_loop()
-        handlers = _HttpHandlers(self._app, loop, **options)
+        handlers = HttpHandlers(self._app, loop, **options)
         self._server = await loop.create_server(
             lambda: Accepted(handlers.pump, handlers.listener), self.host or None, self.port, ssl=tls
         )
@@ -168,10 +168,39 @@ class HttpServing:
         await self._server.wait_closed()
 
 
-class _HttpHandlers(Handlers):
+class ListenerPump(ManyPump):
+    """Drives a listener."""
+
+    def __init__(
+        self,
+        listener: HttpListener | StreamListener,
+        loop: asyncio.AbstractEventLoop,
+        deliver: Callable[[Event], None],
+        *,
+        on_wire: OnWire | None,
+    ) -> None:
+        super().__init__(
+            cast(Transport, listener),
+            loop,
+            deliver,
+            reads=listener.wants_data,
+            takes=lambda: listener.takes_requests,
+            on_wire=on_wire,
+        )
+        self._last_conn = 0
+
+    def enter(self, channel: Channel) -> ConnectionId:
+        """A client connected."""
+        conn = self._last_conn = self._last_conn + 1
+        self.channels[conn] = channel
+        return conn
+
+
+class HttpHandlers(Handlers):
     """All connections of `app`."""
 
     pump: ListenerPump
+    pump_kind: type[ListenerPump] = ListenerPump
 
     def __init__(
         self,
@@ -201,45 +230,17 @@ class _HttpHandlers(Handlers):
         super().__init__(app, loop, server, threads=threads, on_event=on_event)
         self._tokens = TokenChecks(server, loop)
         self.listener = HttpListener(server, now=now, policy=connections)
-        self.pump = ListenerPump(self.listener, loop, self._deliver, on_wire=on_wire)
+        self.pump = self.pump_kind(self.listener, loop, self._deliver, on_wire=on_wire)
 
-    async def stop(self) -> None:
+    def end(self) -> None:
         self._tokens.cancel()
-        await super().stop()
+        super().end()
 
     def _deliver(self, event: Event) -> None:
         if isinstance(event, VerifyToken):
             self._tokens.begin(event, self.pump)
         else:
             super()._deliver(event)
-
-
-class ListenerPump(ManyPump):
-    """Drives a listener."""
-
-    def __init__(
-        self,
-        listener: HttpListener | StreamListener,
-        loop: asyncio.AbstractEventLoop,
-        deliver: Callable[[Event], None],
-        *,
-        on_wire: OnWire | None,
-    ) -> None:
-        super().__init__(
-            cast(Transport, listener),
-            loop,
-            deliver,
-            reads=listener.wants_data,
-            takes=lambda: listener.takes_requests,
-            on_wire=on_wire,
-        )
-        self._last_conn = 0
-
-    def enter(self, channel: Channel) -> ConnectionId:
-        """A client connected."""
-        conn = self._last_conn = self._last_conn + 1
-        self.channels[conn] = channel
-        return conn
 
 
 class Accepted(asyncio.Protocol, Channel):

@@ -81,7 +81,7 @@ class SocketServing:
         self._serve = serve
         self._listen = listen
         self._options = options
-        self._handlers: _StreamHandlers | None = None
+        self._handlers: StreamHandlers | None = None
         self._server: asyncio.Server | None = None
 
     @property
@@ -110,7 +110,7 @@ class SocketServing:
         if self._handlers is not None:
             raise RuntimeError("a server is started once")
         loop = asyncio.get_running_loop()
-        handlers = _StreamHandlers(self._app, loop, self._serve, **self._options)
+        handlers = StreamHandlers(self._app, loop, self._serve, **self._options)
         self._server = await self._listen(loop, lambda: Accepted(handlers.pump, handlers.listener))
         self._handlers = handlers
         return self
@@ -130,10 +130,11 @@ class SocketServing:
             _remove(self._path)
 
 
-class _StreamHandlers(Handlers):
+class StreamHandlers(Handlers):
     """All connections of `app`."""
 
     pump: ListenerPump
+    pump_kind: type[ListenerPump] = ListenerPump
 
     def __init__(
         self,
@@ -150,7 +151,7 @@ class _StreamHandlers(Handlers):
         listener = StreamListener(serve, now=loop.time(), limits=limits, max_connections=max_connections)
         super().__init__(app, loop, listener, threads=threads, on_event=on_event)
         self.listener = listener
-        self.pump = ListenerPump(listener, loop, self._deliver, on_wire=on_wire)
+        self.pump = self.pump_kind(listener, loop, self._deliver, on_wire=on_wire)
 
 
 _OF_LISTENER = ("threads", "max_connections", "on_event", "on_wire")
