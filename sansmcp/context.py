@@ -16,6 +16,7 @@ from .session.calls import Call, IncomingRequest
 from .wire.jsoncodec import JsonValue
 
 if TYPE_CHECKING:
+    from .auth.principal import Principal
     from .dialogue import Dialogue
     from .questions import AnyQuestion, Ask, Message, Question, Waiter
     from .types.elicitation import ElicitResult, RequestedSchema
@@ -178,6 +179,11 @@ class Context:
     def client_capabilities(self) -> Mapping[str, Any]:
         """What the client declared: on this request (modern) or for its session (legacy)."""
         return self.request.peer_capabilities
+
+    @property
+    def principal(self) -> Principal | None:
+        """Who asks, as their access token says; None where the server asks for no tokens."""
+        return self.request.principal
 
     @property
     def cancelled(self) -> bool:

@@ -539,6 +539,16 @@ class AuthorizationRefused(Event):
 
 
 @attrs.define(eq=False)
+class TokensNotKept(Event):
+    """A `TokenStore` could not keep what it was given: it is used as long as this client lives.
+
+    `error` says why.
+    """
+
+    error: OSError
+
+
+@attrs.define(eq=False)
 class PeerGone(Event):
     """The server ended or the connection broke; each open call has failed."""
 
@@ -590,6 +600,7 @@ __all__ = [
     "SubscriptionClosed",
     "SubscriptionInterrupted",
     "SubscriptionOpened",
+    "TokensNotKept",
     "ToolExcluded",
     "VerifyToken",
     "WireEvent",

@@ -101,8 +101,10 @@ class Seals:
         return self._sealer
 
     def principal_of(self, request: IncomingRequest) -> str | None:
-        """Who made a request."""
-        return None if self._principal is None else self._principal(request)
+        """Who made a request: as the application says, else as its access token does."""
+        if self._principal is not None:
+            return self._principal(request)
+        return None if request.principal is None else request.principal.identity
 
     def _binding(self, context: Context) -> bytes:
         request = context.request

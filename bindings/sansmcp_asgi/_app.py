@@ -40,7 +40,9 @@ class AsgiApp:
         self._options: dict[str, Any] = dict(options)
         self._path = options.get("path", "/mcp")
         old = options.get("old_sse")
+        auth = options.get("auth")
         self._paths = [self._path, *([] if old is None else [old.stream, old.messages])]
+        self._paths += () if auth is None else auth.metadata_paths
         self._servings: dict[object, Serving] = {}
         own = ("threads", "carriage", "on_event")
         make_server(app, now=0.0, **{k: v for k, v in self._options.items() if k not in own})

@@ -9,8 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
 
 from sansmcp.app import App
+from sansmcp.auth.resource_server import ResourceServer
 from sansmcp.context import Answers
-from sansmcp.events import Event
+from sansmcp.events import Event, VerifyToken
 from sansmcp.http.exchange import AbortExchange, EndResponse, HttpRequest, SendBody, StartResponse
 from sansmcp.http.gateway import DEFAULT_GATEWAY, GatewayPolicy, HttpGateway
 from sansmcp.http.guard import DEFAULT_POLICY, GuardPolicy
@@ -23,6 +24,7 @@ from sansmcp.revisions import ALL_REVISIONS, Revision
 from sansmcp.wire.jsoncodec import JsonCodec
 from sansmcp_asyncio._pump import Channel, OnEvent, Pump, Transport
 from sansmcp_asyncio._server import Handlers
+from sansmcp_asyncio._tokens import TokenChecks
 
 from ._loop import Scope
 
@@ -62,6 +64,10 @@ class AsgiOptions(TypedDict, total=False):
     """Whether these are served without sessions, so that any process can. **False** unless given."""
     old_sse: OldSsePaths | None
     """Where HTTP+SSE, the transport of 2024-11-05, is spoken as well; None, the default: nowhere."""
+    auth: ResourceServer | None
+    """Whom it lets in, by their access tokens; None, the default: everybody. Its metadata has to be where
+    the resource is: if the application is mounted below a path, route `ResourceServer.metadata_paths` to
+    it as well."""
     strict: bool
     """Turn tolerances into faults."""
     on_event: OnEvent | None
@@ -109,10 +115,17 @@ class Serving(Handlers):
         now = loop.time()
         server = make_server(app, now=now, **options)
         super().__init__(app, loop, server, threads=threads, on_event=on_event)
+        self._tokens = TokenChecks(server, loop)
         self.gateway = HttpGateway(server, now=now, policy=carriage)
         self.pump = _GatewayPump(self.gateway, loop, self._deliver)
         self.pump.on_failure = self._on_failure
         self._scope = scope
+
+    def _deliver(self, event: Event) -> None:
+        if isinstance(event, VerifyToken):
+            self._tokens.begin(event, self.pump)
+        else:
+            super()._deliver(event)
 
     @property
     def ended(self) -> bool:
@@ -198,6 +211,7 @@ class Serving(Handlers):
         self.forget()
 
     def _cancel_all(self) -> None:
+        self._tokens.cancel()
         for request in list(self._work):
             self._cancel(request)
 

@@ -189,7 +189,7 @@ class Sessions:
             self._refuse(exchange, value, PeerFault.MISSING_HEADER, text)
             return None
         session = self._sessions.get(session_id)
-        if session is None:
+        if session is None or session.owner != exchange.owner:
             # No JSON-RPC error: by the bare status a client knows that it has to open another.
             self._out.refuse(exchange, 404, PeerFault.UNKNOWN_SESSION, "there is no such session")
             return None
@@ -270,6 +270,7 @@ class Sessions:
         session_id = self.new_id()
         engine = self._make_engine(out.now)
         session = Session(session_id, engine, policy, policy.store(policy), out.now)
+        session.owner = exchange.owner
         exchange.session, exchange.stream = session, session.new_stream()
         out.hold(exchange)
         engine.receive_message(value, now=out.now, origin=exchange)

@@ -170,6 +170,8 @@ class Session:
     """Those that belong to a request, by number."""
     working: int = 0
     """How many of them belong to a request that is not answered yet."""
+    owner: str | None = None
+    """Who opened it, where that is asked: nobody else may use it."""
     confirmed: bool = False
     """Whether anything came after `initialize`."""
     calls_at: float | None = None

@@ -91,6 +91,7 @@ class OldSseSessions(Sessions):
             return
         session_id = self.new_id()
         session = OldSseSession(session_id, self._make_engine(out.now), policy, policy.store(policy), out.now)
+        session.owner = exchange.owner
         self._sessions[session_id] = session
         self._idle.set(session, out.now + policy.confirm_timeout, "confirm_timeout")
         exchange.session, exchange.stream = session, session.standalone
@@ -108,7 +109,7 @@ class OldSseSessions(Sessions):
             out.refuse(exchange, 400, PeerFault.UNKNOWN_SESSION, text)
             return
         session = self._sessions.get(session_id)
-        if session is None:
+        if session is None or session.owner != exchange.owner:
             out.refuse(exchange, 404, PeerFault.UNKNOWN_SESSION, "there is no such session")
             return
         asks = isinstance(value, list) or isinstance(jsonrpc.classify(value), jsonrpc.Request)

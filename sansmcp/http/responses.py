@@ -37,6 +37,7 @@ from .exchange import (
 )
 
 if TYPE_CHECKING:
+    from ..auth.principal import Principal
     from ..wire.jsonrpc import RequestId
     from .legacy_session import Session, Stream
 
@@ -74,6 +75,8 @@ class Exchange:
     """None for everything modern."""
     stream: Stream | None = None
     """Where in its session the answer goes."""
+    principal: Principal | None = None
+    """Who makes it, where that is asked."""
     extra: Headers = ()
     """Fields that the response also has."""
     owed: int = 0
@@ -91,6 +94,11 @@ class Exchange:
     def phase(self) -> ExchangeState:
         """How far its response is: see the table `states.EXCHANGE`."""
         return self.machine.state
+
+    @property
+    def owner(self) -> str | None:
+        """Names who makes it; None for nobody in particular."""
+        return None if self.principal is None else self.principal.identity
 
     @property
     def can_stream(self) -> bool:

@@ -33,6 +33,8 @@ class Place(Enum):
     """Streamable HTTP."""
     OLD_STREAM = auto()
     OLD_MESSAGES = auto()
+    DOCUMENT = auto()
+    """What everybody may read."""
 
 
 @attrs.frozen(kw_only=True)
@@ -46,14 +48,18 @@ class Screen:
     max_body: int | None
     sessions: bool
     """Whether there are sessions, which take more methods."""
+    documents: frozenset[str] = frozenset()
+    """Paths of documents that everybody may read."""
 
     def place(self, target: str) -> Place | None:
         """What is at the target of a request line; None for nothing."""
-        path, old = _path_of(target), self.old_sse
+        path, old = path_of(target), self.old_sse
         if old is not None and path == old.stream:
             return Place.OLD_STREAM
         if old is not None and path == old.messages:
             return Place.OLD_MESSAGES
+        if path in self.documents:
+            return Place.DOCUMENT
         return Place.ENDPOINT if self.path is None or path == self.path else None
 
     def refusal(self, request: HttpRequest, fields: Mapping[str, str]) -> Refusal | None:
@@ -76,7 +82,7 @@ class Screen:
 
     def _methods(self, place: Place, fields: Mapping[str, str]) -> tuple[str, ...]:
         match place:
-            case Place.OLD_STREAM:
+            case Place.OLD_STREAM | Place.DOCUMENT:
                 return ("GET",)
             case Place.ENDPOINT if self.sessions and not is_modern_version(fields.get(VERSION)):
                 return "GET", "POST", "DELETE"
@@ -89,7 +95,7 @@ class Screen:
         return len(length) > _MAX_DIGITS or int(length) > self.max_body
 
 
-def _path_of(target: str) -> str:
+def path_of(target: str) -> str:
     """The path of a request line's target, which may be a whole URL."""
     path = target.partition("?")[0]
     if path.startswith(("http://", "https://")):

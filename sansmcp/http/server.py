@@ -11,6 +11,8 @@ What a client does, and what comes of it:
 
 ==============================================  ================================================
 a foreign page, a foreign host                  403, 421
+with `auth`: no token, or one that is not       401; 403; see `auth.gate`
+valid; one without the rights that it takes
 another path; another HTTP method               404; 405
 a body that is not said to be JSON; too large   415; 413
 it takes neither JSON nor event streams         406
@@ -35,16 +37,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import chain
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from ..clock import Deadlines
+from ..clock import ClockPair, Deadlines
 from ..errors import ErrorCode, LocalProtocolError, McpError, PeerFault
 from ..events import (
     CloseConnection,
     Event,
     Harmless,
     LimitHit,
-    ListKind,
     MessageIgnored,
     SendNotification,
     SendResponse,
@@ -72,10 +73,17 @@ from .responses import Exchange, Responses, earliest
 from .screen import TOO_LARGE, Place, Screen
 from .stateless import Stateless
 from .status import status_for_error
+from .verbs import EngineVerbs
+
+if TYPE_CHECKING:
+    from ..auth.gate import Gate
+    from ..auth.principal import Principal
+    from ..auth.resource_server import ResourceServer
 
 _ENDS: Final = Refusal(503, "the server ends")
 _FAULTS: Final = {
     400: PeerFault.FOREIGN_HOST,
+    401: PeerFault.UNAUTHORIZED,
     403: PeerFault.FOREIGN_ORIGIN,
     404: PeerFault.WRONG_ENDPOINT,
     405: PeerFault.WRONG_ENDPOINT,
@@ -106,7 +114,7 @@ class HttpServer(EngineVerbs):
     how long (seconds) a modern request may take before it is answered 504 and cancelled, None for
     ever. `max_exchanges` responses may be open at once; past it requests are answered 503, and that
     is told. With `old_sse`, HTTP+SSE is spoken there as well, by sessions that `sessions` bounds too.
-    `strict` turns tolerances into faults.
+    `auth` says whom it lets in; None: everybody. `strict` turns tolerances into faults.
 
     Raises LocalProtocolError for times that are not positive, and for `old_sse` without an older
     revision, without sessions, or where the endpoint is.
@@ -131,6 +139,7 @@ class HttpServer(EngineVerbs):
         stateless: bool = False,
         old_sse: OldSsePaths | None = None,
         input_schema: InputSchema | None = None,
+        auth: ResourceServer | None = None,
         strict: bool = False,
     ) -> None:
         if response_timeout is not None and response_timeout <= 0:
@@ -151,12 +160,18 @@ class HttpServer(EngineVerbs):
             old_sse=old_sse,
             max_body=limits.max_body,
             sessions=bool(older) and not stateless,
+            documents=frozenset(() if auth is None else auth.metadata_paths),
         )
         self._codec = codec or default_codec(max_depth=limits.max_depth, reject_duplicate_keys=strict)
         self._response_timeout = response_timeout
         self._mirrored = Mirrored(input_schema)
         self._out = Responses(now=now, keep_alive=keep_alive, max_exchanges=max_exchanges, strict=strict)
         self._late: Deadlines[Exchange] = Deadlines()
+        self._gate: Gate | None = None
+        if auth is not None:
+            from ..auth.gate import Gate
+
+            self._gate = Gate(auth, self._out)
         self._closed = False
 
         def engine(
@@ -210,6 +225,8 @@ class HttpServer(EngineVerbs):
     def next_timeout(self) -> float | None:
         """The absolute time at which `handle_timeout` wants to be called, or None."""
         when = earliest(self._out.next_timeout(), self._late.next())
+        if self._gate is not None:
+            when = earliest(when, self._gate.next_timeout())
         for keeper in self._keepers:
             when = earliest(when, keeper.next_timeout())
         return when
@@ -234,6 +251,7 @@ class HttpServer(EngineVerbs):
             **{name: size for name, size in self._modern.stats().items() if name in _OF_MODERN},
             "response_timers": len(self._late),
             "read_schemas": len(self._mirrored),
+            **({} if self._gate is None else self._gate.stats()),
             **kept,
         }
 
@@ -252,9 +270,12 @@ class HttpServer(EngineVerbs):
         out = self._tick(now)
         if exchange in out:
             raise LocalProtocolError(f"exchange {exchange} is open already")
-        refusal = self._screen.refusal(head, field_map(head.headers))
+        fields = field_map(head.headers)
+        refusal = self._screen.refusal(head, fields)
         if refusal is None and self._closed:
             refusal = _ENDS
+        elif refusal is None and self._gate is not None:
+            refusal = self._gate.refusal(head, fields)
         if refusal is not None:
             self._turn_away(Exchange.of(exchange, head), refusal)
         return refusal
@@ -280,14 +301,17 @@ class HttpServer(EngineVerbs):
             refusal = TOO_LARGE
         if refusal is not None:
             self._turn_away(record, refusal)
-            return
+        elif self._gate is None or self._gate.admits(record, request):
+            self._serve(record, request)
+
+    def _serve(self, record: Exchange, request: HttpRequest) -> None:
         place = self._screen.place(request.target)
         if place is Place.OLD_STREAM and self._old is not None:
             self._old.on_get(record)
         elif place is Place.OLD_MESSAGES:
             self._on_old_message(record, request)
         elif request.method == "POST":
-            self._on_post(record, body)
+            self._on_post(record, request.body)
         elif self._sessions is not None and request.method == "GET":
             self._sessions.on_get(record)
         elif self._sessions is not None:
@@ -301,6 +325,8 @@ class HttpServer(EngineVerbs):
         """
         record = self._tick(now).leave(exchange)
         if record is None:
+            if self._gate is not None:
+                self._gate.leave(exchange)
             return
         self._late.clear(record)
         if record.session is None:
@@ -314,12 +340,30 @@ class HttpServer(EngineVerbs):
         out = self._tick(now)
         for exchange, _ in list(self._late.expired(out.now)):
             self._on_late(exchange)
+        if self._gate is not None:
+            self._gate.handle_timeout()
         for keeper in self._keepers:
             keeper.handle_timeout()
         for exchange in out.silent():
             if exchange.phase is ExchangeState.WAITING:
                 self._begin_stream(exchange)
             out.comment(exchange)
+
+    def token_verified(self, exchange: ExchangeId, principal: Principal | None, clock: ClockPair) -> None:
+        """Who is behind a token that `VerifyToken` asked about: None if it is not valid.
+
+        `clock` is the present time. Harmless for what is not asked, or not any more.
+        """
+        self._tick(clock.now)
+        if self._gate is not None:
+            for record, request in self._gate.token_verified(exchange, principal, clock):
+                self._serve(record, request)
+
+    def verification_failed(self, exchange: ExchangeId, detail: str, now: float) -> None:
+        """Nobody can tell who is behind a token: 503. Why, `detail` says in an event, not to the client."""
+        self._tick(now)
+        if self._gate is not None:
+            self._gate.verification_failed(exchange, detail)
 
     # verbs: subscriptions and the end ----------------------------------------------------------------
 
@@ -350,6 +394,8 @@ class HttpServer(EngineVerbs):
         if self._closed:
             return
         self._closed = True
+        if self._gate is not None:
+            self._gate.close()
         for keeper in self._keepers:
             keeper.close()
         self._modern.close(now=out.now)
@@ -437,7 +483,7 @@ class HttpServer(EngineVerbs):
                 out.refuse(exchange, 406, PeerFault.WRONG_MEDIA_TYPE, text)
                 return
         value = self._read(exchange, body)
-        if isinstance(value, JsonError):
+        if isinstance(value, JsonError) or not self._permits(exchange, value):
             return
         if self._sessions is None or is_modern(value, exchange.fields):
             self._on_modern(exchange, value)
@@ -446,8 +492,11 @@ class HttpServer(EngineVerbs):
 
     def _on_old_message(self, exchange: Exchange, request: HttpRequest) -> None:
         value = self._read(exchange, request.body)
-        if self._old is not None and not isinstance(value, JsonError):
+        if self._old is not None and not isinstance(value, JsonError) and self._permits(exchange, value):
             self._old.on_message(exchange, request.target, value)
+
+    def _permits(self, exchange: Exchange, value: JsonValue) -> bool:
+        return self._gate is None or self._gate.permits(exchange, value)
 
     def _read(self, exchange: Exchange, body: bytes) -> JsonValue | JsonError:
         """The value of a body, or why it is none; then the request was refused."""

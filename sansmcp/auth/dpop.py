@@ -1,0 +1,167 @@
+"""Tokens that are bound to a key: a client proves with each request that it has the key (DPoP).
+
+`ProofKey` makes proofs, on the client's side. `DpopCheck` takes them, on that of the server: give it to
+`ResourceServer` as ``proofs``.
+
+Specification: RFC 9449.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import sha256
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from .jose import SigningKey, check_algorithms, number, read_key, read_signed, url_safe
+
+KIND: Final = "dpop+jwt"
+HEADER: Final = "dpop"
+NONCE: Final = "dpop-nonce"
+USE_NONCE: Final = "use_dpop_nonce"
+
+MAX_NONCE: Final = 1024
+"""Characters of a nonce that a server hands out. Past it: it is not used."""
+
+_DEFAULT: Final = ("ES256", "ES384", "Ed25519", "EdDSA", "PS256", "RS256")
+
+
+def token_hash(token: str) -> str:
+    """Names a token in a proof (``ath``)."""
+    return url_safe(sha256(token.encode("ascii", "replace")).digest())
+
+
+def bare_url(url: str) -> str:
+    """An address without query and fragment, as proofs name it (``htu``)."""
+    return url.partition("#")[0].partition("?")[0]
+
+
+def _normal(url: str) -> tuple[str, str, int | None, str] | None:
+    """What makes two addresses the same."""
+    try:
+        parts = urlsplit(bare_url(url))
+        port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    except ValueError:
+        return None
+    return parts.scheme, (parts.hostname or ""), port, parts.path or "/"
+
+
+class ProofKey:
+    """Makes the proofs of one client. Keep the key as long as tokens that are bound to it."""
+
+    def __init__(self, key: SigningKey) -> None:
+        self._key: Final = key
+        self.thumbprint: Final = key.thumbprint
+        """Names the key."""
+
+    def __repr__(self) -> str:
+        return f"<ProofKey {self._key.algorithm}>"
+
+    @classmethod
+    def generate(cls, entropy: Callable[[int], bytes]) -> ProofKey:
+        """A new key, out of `entropy`, which gives random bytes."""
+        return cls(SigningKey.generate(entropy))
+
+    def prove(
+        self,
+        *,
+        method: str,
+        url: str,
+        unix: float,
+        entropy: Callable[[int], bytes],
+        token: str | None = None,
+        nonce: str | None = None,
+    ) -> str:
+        """A proof for one request, to be used once.
+
+        `token` is what the request shows besides; None at a token endpoint. `nonce` is what the server
+        handed out last.
+        """
+        claims: dict[str, Any] = {
+            "jti": url_safe(entropy(16)),
+            "htm": method,
+            "htu": bare_url(url),
+            "iat": int(unix),
+        }
+        if token is not None:
+            claims["ath"] = token_hash(token)
+        if nonce is not None:
+            claims["nonce"] = nonce
+        return self._key.sign({"typ": KIND, "jwk": self._key.public_jwk}, claims)
+
+
+class DpopCheck:
+    """Takes proofs, each of them once.
+
+    A proof is good for `window` seconds from when it was made; clocks may differ by `leeway`. For that long
+    `max_proofs` are remembered; past it the oldest is forgotten, and could be used again. `urls` are further
+    addresses of the server in proofs.
+    """
+
+    def __init__(
+        self,
+        *,
+        algorithms: Iterable[str] = _DEFAULT,
+        window: float = 60.0,
+        leeway: float = 30.0,
+        max_proofs: int = 65_536,
+        urls: Iterable[str] = (),
+    ) -> None:
+        self._algorithms: Final = check_algorithms(algorithms)
+        self._window: Final = window
+        self._leeway: Final = leeway
+        self._max: Final = max_proofs
+        self._urls: Final = tuple(urls)
+        self._seen: Final[OrderedDict[bytes, float]] = OrderedDict()
+        """Proofs by a digest, and until when each is good."""
+
+    def __repr__(self) -> str:
+        return f"<DpopCheck, {len(self._seen)} proofs>"
+
+    @property
+    def algorithms(self) -> Sequence[str]:
+        """The signature algorithms that are taken."""
+        return self._algorithms
+
+    def stats(self) -> dict[str, int]:
+        """Sizes of all tables."""
+        return {"proofs": len(self._seen)}
+
+    def check(self, proof: str, *, method: str, url: str, token: str, key: str, unix: float) -> str | None:
+        """Say what is wrong with `proof`, or None. As `ProofCheck.check`; never raises."""
+        signed = read_signed(proof, self._algorithms)
+        if signed is None or signed.kind != KIND:
+            return "there is no proof, or it is none"
+        jwk, claims = signed.header.get("jwk"), signed.claims
+        public = read_key(jwk, signed.algorithm)
+        if public is None or public.thumbprint() != key:
+            return "the proof is of another key than the token is bound to"
+        if not signed.is_signed_by(public):
+            return "the signature of the proof is wrong"
+        named = claims.get("htu")
+        places = {_normal(place) for place in (url, *self._urls)}
+        if claims.get("htm") != method or not isinstance(named, str) or _normal(named) not in places:
+            return "the proof is for another request"
+        if claims.get("ath") != token_hash(token):
+            return "the proof is for another token"
+        made, name = number(claims.get("iat")), claims.get("jti")
+        if made is None or not made - self._leeway <= unix < made + self._window + self._leeway:
+            return "the proof is too old, or from the future: are the clocks right?"
+        if not isinstance(name, str) or not self._once(f"{key} {name}", unix):
+            return "the proof was used before"
+        return None
+
+    def _once(self, name: str, unix: float) -> bool:
+        seen, digest = self._seen, sha256(name.encode("utf-8", "surrogatepass")).digest()
+        while seen and next(iter(seen.values())) <= unix:
+            seen.popitem(last=False)
+        if digest in seen:
+            return False
+        seen[digest] = unix + self._window + 2 * self._leeway
+        if len(seen) > self._max:
+            seen.popitem(last=False)
+        return True
+
+
+__all__ = ["DpopCheck", "ProofKey", "bare_url", "token_hash"]

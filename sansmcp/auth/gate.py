@@ -1,0 +1,318 @@
+"""Holds requests until it is known who makes them: the state behind a `ResourceServer`.
+
+A request without a token is refused by its head. One with a token waits: `VerifyToken` asks whoever
+drives the server to find out what the token says, and `token_verified` tells. Requests that bring the
+same token wait for the same verdict, which is then kept for a while, under a digest: no token is kept.
+
+What a request brings, and what comes of it:
+
+==============================================  ================================================
+no token, or what is none of OAuth              401, without an error: the client is told what to do
+a malformed token, or more than one             400, ``invalid_request``
+a token that is not valid, has ended or was     401, ``invalid_token``
+made for another server
+a token that is bound to a key, without proof   401, ``invalid_token``; ``invalid_dpop_proof``
+a token without the scopes that are needed      403, ``insufficient_scope``
+too many that wait; no verdict, or a broken     503
+verifier
+==============================================  ================================================
+
+Specification: 2026-07-28, basic/authorization (access token usage, error handling); RFC 6750.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Mapping
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from ..clock import ClockPair, Deadlines
+from ..errors import PeerFault
+from ..events import LimitHit, VerifyToken
+from ..http.exchange import ExchangeId, HttpRequest
+from ..http.guard import Refusal
+from ..http.responses import RETRY_AFTER, Exchange, Responses
+from ..http.screen import path_of
+from .principal import Principal
+from .resource_server import ResourceServer
+
+if TYPE_CHECKING:
+    from ..wire.jsoncodec import JsonValue
+
+_TOKEN: Final = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
+_SECRET: Final = frozenset({"authorization", "dpop"})
+"""Headers that nobody needs any more once it is known who asks."""
+
+_TIMEOUT: Final = "timeout"
+_FAULTS: Final = {400: PeerFault.INVALID_CREDENTIALS, 401: PeerFault.UNAUTHORIZED}
+"""What it tells of a client that its token was refused with a status."""
+
+
+@attrs.frozen(repr=False)
+class Credentials:
+    """What a request shows."""
+
+    token: str
+    proof: str | None
+    """None for a bearer token."""
+
+    @property
+    def digest(self) -> bytes:
+        """Names the token where it must not be kept."""
+        return sha256(self.token.encode("ascii")).digest()
+
+
+@attrs.frozen
+class _Verdict:
+    principal: Principal = attrs.field(repr=False)
+    until: float
+    """Absolute time."""
+
+
+@attrs.define(eq=False, repr=False)
+class _Held:
+    """A request that waits."""
+
+    exchange: Exchange
+    request: HttpRequest
+    credentials: Credentials
+
+
+@attrs.define(eq=False, repr=False)
+class _Question:
+    """A token that is being verified, and who waits for it."""
+
+    digest: bytes
+    held: dict[ExchangeId, _Held] = attrs.field(factory=dict)
+
+
+class Gate:
+    """Who is let into one server. What is to be sent and told goes to `responses`."""
+
+    def __init__(self, rules: ResourceServer, responses: Responses) -> None:
+        self.rules: Final = rules
+        self.paths: Final = frozenset(rules.metadata_paths)
+        """Where the metadata is: everybody may read it."""
+        self._out: Final = responses
+        self._document: Final = rules.metadata_json()
+        self._verdicts: Final[dict[bytes, _Verdict]] = {}
+        self._questions: Final[dict[ExchangeId, _Question]] = {}
+        """By the exchange that asked first."""
+        self._asked: Final[dict[bytes, ExchangeId]] = {}
+        self._held: Final[dict[ExchangeId, ExchangeId]] = {}
+        """For whose question each exchange waits."""
+        self._late: Final[Deadlines[ExchangeId]] = Deadlines()
+        self._clock = ClockPair(0.0, 0.0)
+        """As it was told last."""
+
+    def __contains__(self, id: Hashable) -> bool:
+        return id in self._held
+
+    def next_timeout(self) -> float | None:
+        """When a verdict will be late, or None."""
+        return self._late.next()
+
+    def stats(self) -> dict[str, int]:
+        """Sizes of all tables."""
+        return {
+            "held_requests": len(self._held),
+            "token_questions": len(self._questions),
+            "token_verdicts": len(self._verdicts),
+            "token_timers": len(self._late),
+        }
+
+    # requests ------------------------------------------------------------------------------------
+
+    def refusal(self, request: HttpRequest, fields: Mapping[str, str]) -> Refusal | None:
+        """Say why a request is refused by its head alone, or None. `fields` are its headers by name."""
+        if path_of(request.target) in self.paths:
+            return None
+        found = self._credentials(fields)
+        return found if isinstance(found, Refusal) else None
+
+    def admits(self, exchange: Exchange, request: HttpRequest) -> bool:
+        """Whether a request can be carried out now. If not, it was answered, or waits for a verdict."""
+        if path_of(request.target) in self.paths:
+            self._out.json(exchange, 200, self._document)
+            return False
+        found = self._credentials(exchange.fields)
+        if isinstance(found, Refusal):
+            self._refuse(exchange, found)
+            return False
+        held, now = _Held(exchange, request, found), self._out.now
+        verdict = self._verdicts.get(found.digest)
+        if verdict is not None and verdict.until > now:
+            return self._judge(held, verdict.principal)
+        self._ask(held)
+        return False
+
+    def permits(self, exchange: Exchange, value: JsonValue) -> bool:
+        """Whether who asks may send these messages. If not, the request was refused."""
+        principal, rules = exchange.principal, self.rules
+        if rules.scopes_for is None or principal is None:
+            return True
+        members = value if isinstance(value, list) else [value]
+        needed = dict.fromkeys(s for m in members if isinstance(m, dict) for s in rules.scopes_of(m))
+        return self._has(exchange, principal, tuple(needed))
+
+    def leave(self, id: ExchangeId) -> bool:
+        """The client of a held request is gone. False if none is held."""
+        asked = self._held.pop(id, None)
+        if asked is None:
+            return False
+        del self._questions[asked].held[id]
+        return True
+
+    # verdicts ------------------------------------------------------------------------------------
+
+    def token_verified(
+        self, id: ExchangeId, principal: Principal | None, clock: ClockPair
+    ) -> list[tuple[Exchange, HttpRequest]]:
+        """Take the verdict that `VerifyToken` asked for; return what can be carried out by it.
+
+        Harmless for a question that is not open any more.
+        """
+        question = self._close(id)
+        if question is None:
+            return []
+        now, rules = self._out.now, self.rules
+        unix = clock.unix_at(now)
+        self._clock = clock
+        self._verdicts.pop(question.digest, None)
+        problem = "the token is not valid" if principal is None else rules.problem(principal, unix)
+        if principal is not None and problem is None:
+            until = now + rules.remember
+            if principal.expires_at is not None:
+                until = min(until, now + (principal.expires_at - unix))
+            self._remember(question.digest, _Verdict(principal, until))
+        admitted = []
+        for held in question.held.values():
+            if principal is None or problem is not None:
+                self._refuse(held.exchange, self._invalid(problem or ""))
+            elif self._judge(held, principal):
+                admitted.append((held.exchange, held.request))
+        return admitted
+
+    def verification_failed(self, id: ExchangeId, detail: str) -> None:
+        """Nobody could find out what the token says. Harmless for a question that is not open any more."""
+        question = self._close(id)
+        if question is None:
+            return
+        for held in question.held.values():
+            self._out.plain(held.exchange, 503, "the token could not be verified", RETRY_AFTER)
+        self._out.events.append(LimitHit("verifier", f"requests were answered 503: {detail}"))
+
+    def handle_timeout(self) -> None:
+        """Give up verdicts that do not come."""
+        for id, _ in list(self._late.expired(self._out.now)):
+            self.verification_failed(id, f"no verdict about a token within {self.rules.timeout:g} s")
+
+    def close(self) -> None:
+        """Answer everything that waits."""
+        for id in list(self._questions):
+            question = self._close(id)
+            for held in [] if question is None else question.held.values():
+                self._out.plain(held.exchange, 503, "the server ends")
+
+    # how it is decided ---------------------------------------------------------------------------
+
+    def _credentials(self, fields: Mapping[str, str]) -> Credentials | Refusal:
+        rules = self.rules
+        scheme, _, token = fields.get("authorization", "").partition(" ")
+        bound = scheme.lower() == "dpop" and rules.proofs is not None
+        if not bound and (scheme.lower() != "bearer" or rules.proofs_only):
+            return Refusal(401, "a token is needed", rules.challenge())
+        token = token.strip(" ")
+        if _TOKEN.fullmatch(token) is None:
+            text = "the token is malformed, or there is more than one"
+            return Refusal(400, text, rules.challenge(error="invalid_request", description=text))
+        return Credentials(token, fields.get("dpop", "") if bound else None)
+
+    def _judge(self, held: _Held, principal: Principal) -> bool:
+        """Whether a request with a valid token can be carried out. If not, it was refused."""
+        exchange, proof = held.exchange, held.credentials.proof
+        if principal.key is None and proof is None:
+            pass
+        elif principal.key is None:
+            self._refuse(exchange, self._invalid("the token is bound to no key"))
+            return False
+        elif proof is None or self.rules.proofs is None:
+            self._refuse(exchange, self._invalid("the token is bound to a key, and there is no proof of it"))
+            return False
+        else:
+            problem = self.rules.proofs.check(
+                proof,
+                method=exchange.method,
+                url=self.rules.resource,
+                token=held.credentials.token,
+                key=principal.key,
+                unix=self._clock.unix_at(self._out.now),
+            )
+            if problem is not None:
+                self._refuse(exchange, self._invalid(problem, "invalid_dpop_proof"))
+                return False
+        exchange.principal = principal
+        # What a handler does not see, it cannot pass on to somebody else.
+        exchange.headers = tuple((n, v) for n, v in exchange.headers if n not in _SECRET)
+        for name in _SECRET:
+            exchange.fields.pop(name, None)
+        return self._has(exchange, principal, self.rules.scopes)
+
+    def _has(self, exchange: Exchange, principal: Principal, needed: tuple[str, ...]) -> bool:
+        rules = self.rules
+        missing = rules.missing(principal, needed)
+        if not missing:
+            return True
+        text = f"the token lacks: {' '.join(missing)}"
+        headers = rules.challenge(error="insufficient_scope", description=text, scopes=needed)
+        self._out.refuse(exchange, 403, PeerFault.INSUFFICIENT_SCOPE, text, headers)
+        return False
+
+    def _invalid(self, text: str, error: str = "invalid_token") -> Refusal:
+        return Refusal(401, text, self.rules.challenge(error=error, description=text))
+
+    def _refuse(self, exchange: Exchange, refusal: Refusal) -> None:
+        self._out.refuse(exchange, refusal.status, _FAULTS[refusal.status], refusal.reason, refusal.headers)
+
+    # tables --------------------------------------------------------------------------------------
+
+    def _ask(self, held: _Held) -> None:
+        exchange, digest, out = held.exchange, held.credentials.digest, self._out
+        waiting = max(len(self._held), len(self._questions))  # whoever left asked nevertheless
+        if waiting >= self.rules.max_waiting:
+            out.plain(exchange, 503, "too many requests wait", RETRY_AFTER)
+            detail = f"a request was answered 503: {waiting} wait for a verdict about their tokens"
+            out.events.append(LimitHit("max_waiting", detail))
+            return
+        first = self._asked.get(digest)
+        if first is None:
+            first = self._asked[digest] = exchange.id
+            self._questions[first] = _Question(digest)
+            self._late.set(first, out.now + self.rules.timeout, _TIMEOUT)
+            out.events.append(VerifyToken(first, held.credentials.token, self.rules.verifier))
+        self._questions[first].held[exchange.id] = held
+        self._held[exchange.id] = first
+
+    def _close(self, id: ExchangeId) -> _Question | None:
+        question = self._questions.pop(id, None)
+        if question is not None:
+            del self._asked[question.digest]
+            self._late.clear(id)
+            for held in question.held:
+                del self._held[held]
+        return question
+
+    def _remember(self, digest: bytes, verdict: _Verdict) -> None:
+        verdicts, now = self._verdicts, self._out.now
+        if verdict.until <= now:
+            return
+        if len(verdicts) >= self.rules.max_remembered:
+            for old in [d for d, v in verdicts.items() if v.until <= now] or [next(iter(verdicts))]:
+                del verdicts[old]
+        verdicts[digest] = verdict
+
+
+__all__ = ["Credentials", "Gate"]
