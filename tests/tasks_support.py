@@ -5,14 +5,28 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
-from sansmcp import App, ClientCapabilities, Context, Elicit, ErrorCode, McpError, Revision, Sample, ToolError
+from sansmcp import (
+    App,
+    ClientCapabilities,
+    Context,
+    Elicit,
+    ErrorCode,
+    McpError,
+    MessageIgnored,
+    Revision,
+    Sample,
+    ToolError,
+)
 from sansmcp.client import ClientEngine
+from sansmcp.events import SendNotification, SendResponse
 from sansmcp.extensions.tasks import TASKS_EXTENSION, ClientTasks, ServerTasks
+from sansmcp.inline import InlineHandlers
 from sansmcp.line_client import LineClient
 from sansmcp.line_server import LineServer
 from sansmcp.session.era import Pin
 from sansmcp.testing.memory import MemoryLink, link
-from sansmcp.types import ElicitationCapability, ElicitResult, Implementation, SamplingCapability
+from sansmcp.types import ElicitationCapability, ElicitResult, Implementation, SamplingCapability, TaskResult
+from sansmcp.types.convert import structure
 
 from .support import CAPABILITIES_KEY, request
 
@@ -119,3 +133,65 @@ def asked(method: str, params: dict[str, Any], *, id: Any = 1, **capabilities: A
     """A request as a client with tasks makes it; with `capabilities`, one that declares those."""
     declared = capabilities.get("capabilities", OPEN)
     return request(method, {**params, "_meta": {CAPABILITIES_KEY: declared}}, id=id)
+
+
+class Server:
+    """An app behind an engine, whose clients are made by hand."""
+
+    def __init__(self, app: App, **options: Any) -> None:
+        self.app = app
+        self.now = 1000.0
+        self.engine = app.engine(now=self.now)
+        self.handlers = InlineHandlers(app, self.engine, entropy=options.get("entropy", counter()))
+        self.detach = app.attach(lambda action: action(self.engine, self.now), self.handlers._host)
+        self.told: list[dict[str, Any]] = []
+        self.ignored: list[MessageIgnored] = []
+        self._ids = 0
+
+    def ask(self, method: str, params: Any = None, capabilities: Any = OPEN) -> dict[str, Any]:
+        """The reply to a request."""
+        self._ids += 1
+        self.engine.receive_message(
+            asked(method, params or {}, id=self._ids, capabilities=capabilities), now=self.now
+        )
+        reply = None
+        for event in self.engine.events():
+            match event:
+                case SendResponse():
+                    assert reply is None
+                    reply = event.message
+                case SendNotification():
+                    self.told.append(event.message)
+                case MessageIgnored():
+                    self.ignored.append(event)
+                case _:
+                    assert self.handlers.handle(event, now=self.now) is None
+        assert isinstance(reply, dict), f"{method}: no reply"
+        assert reply["id"] == self._ids
+        return reply
+
+    def result(self, method: str, params: Any = None, **options: Any) -> dict[str, Any]:
+        reply = self.ask(method, params, **options)
+        assert "result" in reply, reply
+        found: dict[str, Any] = reply["result"]
+        assert found["_meta"].keys() == {"io.modelcontextprotocol/serverInfo"}
+        return {k: v for k, v in found.items() if k != "_meta"}
+
+    def code(self, method: str, params: Any = None, **options: Any) -> int:
+        code: int = self.ask(method, params, **options)["error"]["code"]
+        return code
+
+    def call(self, tool: str, arguments: Any = None, **options: Any) -> dict[str, Any]:
+        return self.result("tools/call", {"name": tool, "arguments": arguments or {}}, **options)
+
+    def begin(self, tool: str, arguments: Any = None) -> str:
+        """The id of the task that a call becomes."""
+        result = self.call(tool, arguments)
+        assert result["resultType"] == "task"
+        assert not {"task", "result", "error", "inputRequests", "requestState", "content"} & result.keys()
+        structure(result, TaskResult, Revision.V2026_07_28, strict=True)
+        task_id: str = result["taskId"]
+        return task_id
+
+    def get(self, task_id: str) -> dict[str, Any]:
+        return self.result("tasks/get", {"taskId": task_id})

@@ -9,17 +9,14 @@ from typing import Any
 
 import pytest
 
-from sansmcp import App, Context, ErrorCode, LocalProtocolError, MessageIgnored, Revision
+from sansmcp import App, Context, ErrorCode, LocalProtocolError
 from sansmcp.context import Host
 from sansmcp.events import RequestReceived, SendNotification, SendResponse
 from sansmcp.extensions.tasks import TASKS_EXTENSION, MemoryTaskStore, ServerTasks, TaskStore
 from sansmcp.extensions.tasks.sqlite import SqliteTaskStore
-from sansmcp.inline import InlineHandlers
-from sansmcp.types import TaskResult
-from sansmcp.types.convert import structure
 
 from .support import CAPABILITIES_KEY, meta, request
-from .tasks_support import OPEN, asked, counter, task_app
+from .tasks_support import OPEN, Server, task_app
 
 ACCEPTED = {"action": "accept", "content": {"name": "Bo"}}
 NO_TASKS: dict[str, Any] = {"elicitation": {}}
@@ -33,68 +30,6 @@ def store(request: pytest.FixtureRequest) -> Iterator[TaskStore]:
     connection = sqlite3.connect(":memory:")
     yield SqliteTaskStore(connection)
     connection.close()
-
-
-class Server:
-    """An app behind an engine, whose clients are made by hand."""
-
-    def __init__(self, app: App, **options: Any) -> None:
-        self.app = app
-        self.now = 1000.0
-        self.engine = app.engine(now=self.now)
-        self.handlers = InlineHandlers(app, self.engine, entropy=options.get("entropy", counter()))
-        self.detach = app.attach(lambda action: action(self.engine, self.now), self.handlers._host)
-        self.told: list[dict[str, Any]] = []
-        self.ignored: list[MessageIgnored] = []
-        self._ids = 0
-
-    def ask(self, method: str, params: Any = None, capabilities: Any = OPEN) -> dict[str, Any]:
-        """The reply to a request."""
-        self._ids += 1
-        self.engine.receive_message(
-            asked(method, params or {}, id=self._ids, capabilities=capabilities), now=self.now
-        )
-        reply = None
-        for event in self.engine.events():
-            match event:
-                case SendResponse():
-                    assert reply is None
-                    reply = event.message
-                case SendNotification():
-                    self.told.append(event.message)
-                case MessageIgnored():
-                    self.ignored.append(event)
-                case _:
-                    assert self.handlers.handle(event, now=self.now) is None
-        assert isinstance(reply, dict), f"{method}: no reply"
-        assert reply["id"] == self._ids
-        return reply
-
-    def result(self, method: str, params: Any = None, **options: Any) -> dict[str, Any]:
-        reply = self.ask(method, params, **options)
-        assert "result" in reply, reply
-        found: dict[str, Any] = reply["result"]
-        assert found["_meta"].keys() == {"io.modelcontextprotocol/serverInfo"}
-        return {k: v for k, v in found.items() if k != "_meta"}
-
-    def code(self, method: str, params: Any = None, **options: Any) -> int:
-        code: int = self.ask(method, params, **options)["error"]["code"]
-        return code
-
-    def call(self, tool: str, arguments: Any = None, **options: Any) -> dict[str, Any]:
-        return self.result("tools/call", {"name": tool, "arguments": arguments or {}}, **options)
-
-    def begin(self, tool: str, arguments: Any = None) -> str:
-        """The id of the task that a call becomes."""
-        result = self.call(tool, arguments)
-        assert result["resultType"] == "task"
-        assert not {"task", "result", "error", "inputRequests", "requestState", "content"} & result.keys()
-        structure(result, TaskResult, Revision.V2026_07_28, strict=True)
-        task_id: str = result["taskId"]
-        return task_id
-
-    def get(self, task_id: str) -> dict[str, Any]:
-        return self.result("tasks/get", {"taskId": task_id})
 
 
 def served(store: TaskStore | None = None, **options: Any) -> Server:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 _FENCE: Final = "---"
 _KEY: Final = re.compile(r"(?P<indent> *)(?P<key>[A-Za-z0-9_][A-Za-z0-9_./-]*):(?:[ \t]+(?P<value>.*))?")
-_INTEGER: Final = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
+_INTEGER: Final = re.compile(r"[-+]?[0-9]+")
 _NUMBER: Final = re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _WORDS: Final[Mapping[str, Any]] = {
     **dict.fromkeys(("null", "Null", "NULL", "~", ""), None),
