@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         ConnectOptions,
         EngineOptions,
         HttpClientOptions,
+        HttpOptions,
         ListenOptions,
         ListOptions,
         Options,
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
     from ._client import Client
     from ._connect import connect
+    from ._http import HttpServing, serve_http
+    from ._many import Connections, connect_many
     from ._memory import connect_memory
     from ._stdio import serve_stdio
     from ._verbs import Verbs
@@ -33,9 +36,12 @@ __all__ = [
     "Changes",
     "Client",
     "ConnectOptions",
+    "Connections",
     "EngineOptions",
     "Events",
     "HttpClientOptions",
+    "HttpOptions",
+    "HttpServing",
     "ListOptions",
     "ListenOptions",
     "Options",
@@ -43,20 +49,24 @@ __all__ = [
     "StdioOptions",
     "Verbs",
     "connect",
+    "connect_many",
     "connect_memory",
+    "serve_http",
     "serve_stdio",
 ]
 
 _HOMES: Final = {
     "._client": ("Client",),
     "._connect": ("connect",),
+    "._http": ("HttpServing", "serve_http"),
+    "._many": ("Connections", "connect_many"),
     "._memory": ("connect_memory",),
     "._stdio": ("serve_stdio",),
     "._verbs": ("Verbs",),
     "._waits": ("Changes", "Events"),
     "sansmcp_asyncio": (
-        *("ConnectOptions", "EngineOptions", "HttpClientOptions", "ListOptions", "ListenOptions", "Options"),
-        *("QuestionOptions", "StdioOptions"),
+        *("ConnectOptions", "EngineOptions", "HttpClientOptions", "HttpOptions", "ListOptions"),
+        *("ListenOptions", "Options", "QuestionOptions", "StdioOptions"),
     ),
 }
 _HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names}

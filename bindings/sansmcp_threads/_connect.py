@@ -9,7 +9,7 @@ from sansmcp.stdio import Command, StdioClient
 from sansmcp.types.lifecycle import Implementation
 from sansmcp_asyncio._options import ConnectOptions
 from sansmcp_asyncio._pump import OnEvent, OnWire
-from sansmcp_asyncio._target import client_engine, command_of, sort_out
+from sansmcp_asyncio._target import SOCKET, WEBSOCKET, client_engine, command_of, sort_out
 
 from ._client import Client
 from ._loop import Loop
@@ -33,6 +33,10 @@ def connect(
     not take long; those that answer questions have a thread of their own. What they raise is logged.
     Without a context, call `Client.close`.
     """
+    if isinstance(target, str) and target.lower().startswith((*WEBSOCKET, *SOCKET)):
+        from ._connect_streams import open_stream
+
+        return open_stream(target, info, options, on_event=on_event, on_wire=on_wire)
     url = target if isinstance(target, str) and target.lower().startswith(("http://", "https://")) else None
     common, own = sort_out(options, "a child process" if url is None else "a URL", url is None)
     if url is not None:

@@ -6,6 +6,7 @@ import ssl
 from collections.abc import Mapping
 from typing import Any
 
+from sansmcp.errors import LocalProtocolError
 from sansmcp.session.era import TransportKind
 from sansmcp.types.lifecycle import Implementation
 from sansmcp_asyncio._options import EngineOptions
@@ -29,6 +30,8 @@ def open_http(
     on_wire: OnWire | None,
 ) -> Client:
     """Connect to the server at `url`. `own` are the options of `HttpClientOptions`."""
+    if "auth" in own:
+        raise LocalProtocolError("auth: to log in there has to be a loop; use sansmcp_asyncio")
     with Loop() as loop:
         now, engine, callbacks = client_engine(
             loop.as_asyncio, info, common, TransportKind.HTTP, ThreadCallbacks

@@ -18,10 +18,12 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, cast
+
+from sansmcp.invocation import NeedsLoop
 
 if TYPE_CHECKING:
     import asyncio
@@ -117,6 +119,16 @@ class Timer:
         self._timers.discard(self)
 
 
+class _Done:
+    """A task that has ended."""
+
+    def cancel(self) -> None:
+        pass
+
+    def add_done_callback(self, callback: Callable[[Any], object]) -> None:
+        callback(self)
+
+
 class Loop:
     """As much of an event loop as the bindings ask for, driven by the threads that wait.
 
@@ -151,6 +163,11 @@ class Loop:
             end.setblocking(False)
         self._selector.register(self._ear, READ, self._heard)
 
+    @property
+    def closed(self) -> bool:
+        """Whether it was given back."""
+        return self._closed
+
     def __enter__(self) -> Self:
         return self
 
@@ -173,6 +190,18 @@ class Loop:
 
     def create_future(self) -> Future[Any]:
         return Future(self)
+
+    def create_task(self, coroutine: Coroutine[Any, Any, Any]) -> _Done:
+        """Run it at once. It must not wait for anything: then it is ended with `NeedsLoop`."""
+        try:
+            coroutine.send(None)
+            coroutine.throw(NeedsLoop("what it waits for needs a loop, and here is none"))
+            coroutine.close()
+        except StopIteration:
+            pass
+        except Exception as error:
+            self.call_exception_handler({"message": f"{coroutine!r} raised", "exception": error})
+        return _Done()
 
     def call_soon(self, call: Callable[..., object], *arguments: Any) -> None:
         """Call it when the leader is done with what it does now."""

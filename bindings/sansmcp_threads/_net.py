@@ -9,17 +9,21 @@ import ssl
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, Final
 
 from sansmcp.events import Event
 from sansmcp.http.connector import HttpConnector
-from sansmcp.ops import Connect
+from sansmcp.ops import Connect, ConnectUnix
 from sansmcp_asyncio._pump import OnWire
 from sansmcp_asyncio._target_http import network_problem
 
 from ._loop import Loop
-from ._pump import ThreadManyPump
+from ._pump import ThreadManyPump, ThreadPump
 from ._sockets import Stream
+
+if TYPE_CHECKING:
+    from sansmcp.dialing import DialingClient
 
 _HAPPY_EYEBALLS: Final = 0.25
 """Seconds after which the next address is tried beside those that have not answered (RFC 8305)."""
@@ -55,10 +59,14 @@ class NetPump(ThreadManyPump):
 
 
 class Socket(Stream):
-    """The connection that a `Connect` asks for, from the attempt to make it until it is closed."""
+    """The connection that a `Connect` or `ConnectUnix` asks for, from the attempt until it is closed."""
 
     def __init__(
-        self, pump: NetPump, core: HttpConnector, op: Connect, tls: Callable[[], ssl.SSLContext]
+        self,
+        pump: ThreadPump,
+        core: HttpConnector | DialingClient,
+        op: Connect | ConnectUnix,
+        tls: Callable[[], ssl.SSLContext],
     ) -> None:
         super().__init__(pump.threads)
         self._pump = pump
@@ -70,13 +78,13 @@ class Socket(Stream):
         dial = threading.Thread(target=self._dial, args=(op,), name="sansmcp connect", daemon=True)
         dial.start()
 
-    def _dial(self, op: Connect) -> None:
+    def _dial(self, op: Connect | ConnectUnix) -> None:
         """In a thread: names are looked up by a function that blocks."""
         sock: socket.socket | None = None
         error: Exception | None = None
         try:
-            sock = _connected(op.host, op.port, self._unwanted)
-            if op.tls is not None:
+            sock = _connected(_addresses(op), self._unwanted)
+            if isinstance(op, Connect) and op.tls is not None:
                 sock.setblocking(False)
                 sock = self._tls().wrap_socket(sock, server_hostname=op.tls, do_handshake_on_connect=False)
         except Exception as problem:
@@ -150,13 +158,20 @@ class Socket(Stream):
         super().abort()
 
 
-def _connected(host: str, port: int, unwanted: threading.Event) -> socket.socket:
-    """A socket that is connected to the first of the host's addresses to answer."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    first = found[0][0]
-    both = [a for a in found if a[0] == first], [a for a in found if a[0] != first]
+def _addresses(op: Connect | ConnectUnix) -> list[tuple[Any, ...]]:
+    """As `socket.getaddrinfo` tells them."""
+    if isinstance(op, ConnectUnix):
+        return [(socket.AF_UNIX, socket.SOCK_STREAM, 0, "", op.path)]
+    found = socket.getaddrinfo(op.host, op.port, type=socket.SOCK_STREAM)
     # One of each family in turn: one of the two may lead nowhere.
-    waiting = deque(a for i in range(len(found)) for a in (side[i] for side in both if i < len(side)))
+    first = [a for a in found if a[0] == found[0][0]]
+    other = [a for a in found if a[0] != found[0][0]]
+    return [a for pair in zip_longest(first, other) for a in pair if a is not None]
+
+
+def _connected(addresses: list[tuple[Any, ...]], unwanted: threading.Event) -> socket.socket:
+    """A socket that is connected to the first of the addresses to answer."""
+    waiting = deque(addresses)
     errors: list[OSError] = []
     with selectors.DefaultSelector() as selector:
         try:

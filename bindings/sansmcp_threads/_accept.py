@@ -1,0 +1,144 @@
+"""Sockets that listen, and those that clients connect with."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import ssl
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, cast
+
+from sansmcp_asyncio._http import ListenerPump
+
+from ._loop import READ, Loop
+from ._pump import ThreadPump
+from ._sockets import Stream
+
+if TYPE_CHECKING:
+    from sansmcp.http.listener import HttpListener
+    from sansmcp.stream_listener import StreamListener
+
+_BACKLOG: Final = 100
+_EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_RELIEF: Final = 1.0
+"""Seconds until it is looked again whether there are descriptors for those who connect."""
+
+
+class ThreadListenerPump(ThreadPump, ListenerPump):
+    """Drives a listener."""
+
+
+def listen_at(host: str, port: int) -> list[socket.socket]:
+    """Sockets at every address of `host`, or of this machine. Raises OSError."""
+    socks: list[socket.socket] = []
+    try:
+        for family, kind, protocol, _, address in dict.fromkeys(
+            socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        ):
+            sock = socket.socket(family, kind, protocol)
+            socks.append(sock)
+            if os.name == "posix":
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            sock.bind((address[0], port or socks[0].getsockname()[1], *address[2:]))
+            sock.listen(_BACKLOG)
+    except BaseException:
+        for sock in socks:
+            sock.close()
+        raise
+    return socks
+
+
+class Acceptor:
+    """Takes whoever connects to `sock`, until it is closed. With the loop's lock held."""
+
+    def __init__(self, loop: Loop, sock: socket.socket, take: Callable[[socket.socket], object]) -> None:
+        sock.setblocking(False)
+        self._loop = loop
+        self._sock = sock
+        self._take = take
+        self._watch()
+
+    def _watch(self) -> None:
+        if self._sock.fileno() >= 0:
+            self._loop.watch(self._sock.fileno(), READ, self._accept)
+
+    def _accept(self, events: int) -> None:
+        for _ in range(_BACKLOG):
+            try:
+                sock, _ = self._sock.accept()
+            except OSError as error:
+                if error.errno in _EXHAUSTED:
+                    self._loop.watch(self._sock.fileno(), 0, self._accept)
+                    self._loop.call_at(self._loop.time() + _RELIEF, self._watch)
+                return
+            self._take(sock)
+
+    def close(self) -> None:
+        """Harmless twice."""
+        if self._sock.fileno() >= 0:
+            self._loop.watch(self._sock.fileno(), 0, self._accept)
+            self._sock.close()
+
+
+class Accepted(Stream):
+    """One client's socket."""
+
+    def __init__(
+        self,
+        pump: ListenerPump,
+        listener: HttpListener | StreamListener,
+        sock: socket.socket,
+        tls: ssl.SSLContext | None,
+    ) -> None:
+        super().__init__(cast(Loop, pump.loop))
+        self._pump = pump
+        self._listener = listener
+        name = sock.getpeername() if sock.family != getattr(socket, "AF_UNIX", None) else ""
+        peer = f"{name[0]}:{name[1]}" if isinstance(name, tuple) else ""
+        self._conn = pump.enter(self)
+        self._half_closes = tls is None
+        if tls is not None:
+            sock.setblocking(False)
+            sock = tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+        # Also before TLS has begun: whoever does not begin with it is ended as one who says nothing.
+        pump.input(listener.accepted, self._conn, peer)
+        self._use(sock)
+
+    # the stream tells ----------------------------------------------------------------------------
+
+    def on_open(self) -> None:
+        pass
+
+    def on_data(self, data: bytes) -> None:
+        self._pump.receive(self._conn, data)
+
+    def on_eof(self) -> None:
+        self._pump.input(self._listener.receive_eof, self._conn)
+        if not self._half_closes:
+            self.close()
+
+    def on_lost(self, error: BaseException | None) -> None:
+        self._pump.channels.pop(self._conn, None)
+        if self._pump.failure is None:
+            self._pump.input(self._listener.failed, self._conn, str(error or "closed"))
+        self._pump.lost(self._conn)
+
+    def on_paused(self, paused: bool) -> None:
+        (self._listener.pause_writing if paused else self._listener.resume_writing)(self._conn)
+        self._pump.used(self._conn)
+        self._pump.soon()
+
+    # the pump calls these ------------------------------------------------------------------------
+
+    def close_write(self) -> None:
+        if self._half_closes:
+            super().close_write()
+
+    def close(self) -> None:
+        if self._paused:  # what was written is not read
+            self.abort()
+        else:
+            super().close()
