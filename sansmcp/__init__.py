@@ -254,6 +254,8 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
     from .events import (
         WireEvent as WireEvent,
     )
+    from .following import Following as Following
+    from .following import Listing as Listing
     from .forms import apply_defaults as apply_defaults
     from .forms import check_form as check_form
     from .http.client import (
@@ -565,6 +567,7 @@ _HOMES: Final = {
         "SessionStarted SubscriptionClosed SubscriptionInterrupted SubscriptionOpened ToolExcluded "
         "VerifyToken WireEvent"
     ),
+    "following": "Following Listing",
     "forms": "apply_defaults check_form",
     "http.client": "HttpClient",
     "http.connector": "HttpConnector",
