@@ -164,6 +164,35 @@ def test_the_blocks_of_the_readme_run(tmp_path: Path, monkeypatch: pytest.Monkey
     del sys.modules["server"]
 
 
+@pytest.mark.req("V14")
+def test_skills_become_tools_as_the_page_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The recipe is a block that runs, above; here its functions meet a list in pages."""
+    monkeypatch.chdir(DOCS)
+    namespace: dict[str, Any] = {"__name__": "page"}
+    for block in blocks_of(DOCS / "tools.md"):
+        run_block(DOCS / "tools.md", block, namespace)
+        if "offer_skills" in namespace:
+            break
+    skill, other = namespace["greeting"], namespace["Skill"]("inn/leaving", {"SKILL.md": GOODBYE})
+    served = namespace["ServerSkills"](skills=[skill, other], page_size=1)
+    inn = sansmcp.App("inn", "1", extensions=[served])
+
+    async def run() -> None:
+        toolset: Any = sansmcp.Toolset()
+        async with namespace["connect_memory"](inn, extensions=[namespace["client_skills"]()]) as client:
+            await namespace["offer_skills"](client, toolset)
+            assert [entry.name for entry in toolset] == ["skill_greeting", "skill_leaving"]
+            held = toolset["skill_leaving"].server
+            assert await namespace["read_skill"](client, held) == GOODBYE
+            with pytest.raises(sansmcp.SansmcpError, match="digest"):
+                held.take(held.entry.uri, GOODBYE.replace("Good", "Bad ").encode())
+
+    asyncio.run(run())
+
+
+GOODBYE = "---\nname: leaving\ndescription: How guests leave.\n---\nGood bye.\n"
+
+
 # the driver on the page about loops --------------------------------------------------------------
 
 SERVER = "examples/byte_server.py"
