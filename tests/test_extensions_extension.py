@@ -51,7 +51,8 @@ def test_a_server_serves_whom_declared_it() -> None:
     moved = app.result(METHOD, {"to": "e4"}, capabilities=DECLARED)
     assert moved == {"resultType": "complete", "moved": "e4", "by": METHOD}
     assert app.result("chess/look", capabilities=DECLARED)["at"] == 1000.0
-    for capabilities in ({}, {"extensions": {}}, {"extensions": {ID: False}}, {"extensions": 1}):
+    undeclared: list[dict[str, Any]] = [{}, *({"extensions": e} for e in ({}, {ID: False}, 1))]
+    for capabilities in undeclared:
         error = app.ask(METHOD, {"to": "e4"}, capabilities=capabilities)["error"]
         assert error["code"] == -32021
         assert error["data"] == {"requiredCapabilities": DECLARED}

@@ -39,7 +39,7 @@ from sansmcp.types import ElicitResult
 from .support import DISCOVER, TEXT, Driver, call_tool, client, connected
 from .tasks_support import ASKABLE, FORM, NAMED, pair, task_app
 
-CAPABILITIES = {"tools": {}, "extensions": {TASKS_EXTENSION: {}}}
+CAPABILITIES: dict[str, Any] = {"tools": {}, "extensions": {TASKS_EXTENSION: {}}}
 STAMP = "2026-07-28T00:00:00Z"
 ASKED = {"method": "elicitation/create", "params": {"message": "Who?", "requestedSchema": FORM}}
 ACCEPTED = {"action": "accept", "content": {"name": "Bo"}}
@@ -110,7 +110,8 @@ def test_a_call_that_became_a_task_ends_as_any_other() -> None:
 @pytest.mark.parametrize("told", [None, 0, -5, 1])
 def test_without_a_usable_word_of_the_server_it_is_asked_as_often_as_we_think(told: int | None) -> None:
     driver = tasked(ClientTasks(poll_interval=0.25))
-    became(driver, **({} if told is None else {"pollIntervalMs": told}))
+    more: dict[str, Any] = {} if told is None else {"pollIntervalMs": told}
+    became(driver, **more)
     least = 0.05 if told == 1 else 0.25
     driver.advance(least - 0.01)
     assert driver.methods() == ["tools/call"]
@@ -266,7 +267,8 @@ def test_what_cannot_be_is_refused_at_once() -> None:
         call_tool(connected(), task="handle")
     with pytest.raises(LocalProtocolError, match="ClientTasks"):
         resume_task(connected().engine, "t1", now=0.0)
-    for times in ({"poll_interval": 0.0}, {"timeout": -1.0}):
+    impossible: list[dict[str, Any]] = [{"poll_interval": 0.0}, {"timeout": -1.0}]
+    for times in impossible:
         with pytest.raises(LocalProtocolError, match="positive"):
             ClientTasks(**times)
     assert not driver.sent
@@ -316,7 +318,7 @@ def test_what_a_task_asks_is_asked_once_and_answered_once() -> None:
     driver.reply(task("input_required", inputRequests={"k": ASKED}))
     asked = driver.one(InputRequired)
     assert asked.call is call
-    assert asked.requests["k"].params.message == "Who?"
+    assert asked.requests["k"].raw["message"] == "Who?"
     driver.advance(0.5)
     driver.reply(task("input_required", inputRequests={"k": ASKED}))
     assert len(driver.of(InputRequired)) == 1  # it was asked before

@@ -75,7 +75,12 @@ def test_the_store_has_it_when_the_answer_leaves(tool: str) -> None:
     server = served(Watched())
     answered: list[int] = []
     respond = server.engine.respond
-    server.engine.respond = lambda *a, **k: answered.append(len(seen)) or respond(*a, **k)  # type: ignore[method-assign, func-returns-value]
+
+    def watched(*given: Any, **options: Any) -> bool:
+        answered.append(len(seen))
+        return respond(*given, **options)
+
+    server.engine.respond = watched  # type: ignore[method-assign]
     server.call(tool, {"a": 1, "b": 2} if tool == "adds" else {})
     assert answered == [1]
 
@@ -105,7 +110,7 @@ def test_a_client_without_tasks_gets_none(capabilities: dict[str, Any]) -> None:
 def test_legacy_clients_are_served_as_ever() -> None:
     server = served()
     init = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
-    replies = {}
+    replies: dict[int, Any] = {}
     for number, (method, params) in enumerate(
         [
             ("initialize", init),
@@ -390,11 +395,12 @@ def test_no_id_of_a_task_is_shown() -> None:
 def test_whoever_listens_is_told_all_that_could_be_asked() -> None:
     server = served()
     task_id = server.begin("asks")
-    body = {
+    body: dict[str, Any] = {
         "notifications": {"taskIds": [task_id, "other", task_id]},
         "_meta": {**meta(), CAPABILITIES_KEY: OPEN},
     }
-    listen = {"jsonrpc": "2.0", "id": "listen", "method": "subscriptions/listen", "params": body}
+    listen: dict[str, Any] = {"jsonrpc": "2.0", "id": "listen", "method": "subscriptions/listen"}
+    listen["params"] = body
     server.engine.receive_message(listen, now=server.now)
     (opened,) = [e.message for e in server.engine.events() if isinstance(e, SendNotification)]
     assert opened["params"]["notifications"] == {"taskIds": [task_id]}
