@@ -155,6 +155,8 @@ class ServerHandshake:
 
     def receive_data(self, data: bytes) -> Asked | Unfit | None:
         """Take bytes; None means that more are needed."""
+        if not data:
+            return None
         head, offset = self._head.feed(data, 0)
         if self._head.problem is not None:
             too_large = self._head.problem is PeerFault.HEAD_TOO_LARGE
