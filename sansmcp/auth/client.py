@@ -46,6 +46,7 @@ from .challenge import Challenge, for_tokens, parse_challenges
 from .flow import Occasion
 from .oauth import OAuth
 from .scopes import union
+from .showing import Showing
 from .tokens import Tokens
 
 MAX_TRIES: Final = 5
@@ -77,6 +78,8 @@ class _Request:
     step_ups: int = 0
     refused: int = 0
     """How often the server wanted another token."""
+    nonce: str | None = None
+    """What was in the proof that it was sent with last."""
 
 
 class AuthorizedClient:
@@ -105,6 +108,9 @@ class AuthorizedClient:
         self._clock = clock
         self._entropy = entropy
         self._now = now
+        self._showing = Showing(
+            oauth.dpop, client.url, unix=lambda: clock.unix_at(self._now), entropy=entropy
+        )
         self._last_id = 0
         self._open: dict[ExchangeId, ExchangeId] = {}
         """The client's exchanges, by what their carrier knows them."""
@@ -322,6 +328,7 @@ class AuthorizedClient:
 
     def _pump(self) -> None:
         """Take what the client and the attempt want."""
+        self._tick(self.engine.now)  # calls are made there, perhaps long after the last input
         while True:
             if (op := self.client.next_op()) is not None:
                 match op:
@@ -370,13 +377,11 @@ class AuthorizedClient:
         asked = request.request
         if self._tokens is not None:
             request.serial = self._serial
-            asked = attrs.evolve(asked, headers=[*asked.headers, *self._show(self._tokens, asked)])
+            request.nonce = self._showing.nonce
+            shown = self._showing.headers(self._tokens, asked.method)
+            asked = attrs.evolve(asked, headers=[*asked.headers, *shown])
         self._open[exchange] = request.id
         self._ops.append(StartExchange(exchange, asked))
-
-    def _show(self, tokens: Tokens, request: HttpRequest) -> list[tuple[str, str]]:
-        """The headers by which the server is shown a token."""
-        return [("authorization", f"Bearer {tokens.access_token}")]
 
     def _wait(self, request: _Request) -> None:
         request.sent = None
@@ -403,6 +408,7 @@ class AuthorizedClient:
     def _refused(self, request: _Request, status: int, headers: list[tuple[str, str]]) -> bool:
         """Whether a response is kept from the client, since its request is made again or has failed."""
         current = request.serial == self._serial and request.serial > 0
+        self._showing.take_nonce(headers)
         if status not in (401, 403):
             self._proven |= current
             return False
@@ -417,6 +423,11 @@ class AuthorizedClient:
         if request.request.method == "DELETE" or self.engine.state is ClientState.CLOSED:
             return False  # nobody is asked for the sake of a farewell
         if status == 401:
+            shown = request.serial > 0 and request.tries < MAX_TRIES
+            if shown and self._showing.is_asked_for(challenges, request.nonce):
+                self._drop(request)
+                self._send_or_wait(request)
+                return True
             return self._unauthorized(request, challenge, current)
         self._proven |= current
         if challenge is None or challenge.parameters.get("error") != INSUFFICIENT:

@@ -17,12 +17,6 @@ from urllib.parse import urlsplit
 from .jose import SigningKey, check_algorithms, number, read_key, read_signed, url_safe
 
 KIND: Final = "dpop+jwt"
-HEADER: Final = "dpop"
-NONCE: Final = "dpop-nonce"
-USE_NONCE: Final = "use_dpop_nonce"
-
-MAX_NONCE: Final = 1024
-"""Characters of a nonce that a server hands out. Past it: it is not used."""
 
 _DEFAULT: Final = ("ES256", "ES384", "Ed25519", "EdDSA", "PS256", "RS256")
 

@@ -10,19 +10,19 @@ Specification: 2026-07-28, basic/authorization; 2025-03-26, basic/authorization 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import attrs
 
 from ..errors import AuthorizationFailed, AuthorizationProblem, PeerFault
-from ..events import DeviationTolerated, Event
+from ..events import DeviationTolerated, Event, TokensNotKept
 from ..http.url import Url
 from ..states import AuthorizationInput
 from ..wire.peek import excerpt
 from .addresses import named_url
 from .challenge import Challenge
-from .clients import TokenRequest, authentication_for
+from .clients import ClientAuthentication, TokenRequest, authentication_for
 from .discovery import origin_of, resource_urls, server_urls
 from .metadata import (
     ResourceMetadata,
@@ -35,6 +35,7 @@ from .metadata import (
 )
 from .registration import Registration, document, read_registration
 from .scopes import Scopes, choose
+from .showing import DPOP, NONCE, USE_NONCE, read_nonce
 from .steps import AskRedirect, Fetched, Steps, fail, get, post_form, post_json
 from .tokens import Tokens, end_of, read_answer
 
@@ -96,6 +97,8 @@ class Flow:
         """Events for the application, to be taken from here."""
         self._issuer = issuer
         """The authorization server that a client without one belongs to, as far as that is settled."""
+        self._nonce: str | None = None
+        """What the token endpoint handed out last, to be put into proofs."""
         self._secrets: set[str] = set()
         self._misses: list[str] = []
 
@@ -110,7 +113,7 @@ class Flow:
             if self.occasion.quietly:
                 fail(_Problem.TOKEN_REFUSED, "the token cannot be renewed without the user")
             tokens = yield from self.oauth.grant.obtain(self)
-        self.oauth.store.keep_tokens(self.server.text, tokens)
+        self._keep(lambda: self.oauth.store.keep_tokens(self.server.text, tokens))
         return tokens
 
     def _renew(self) -> Steps[Tokens | None]:
@@ -133,7 +136,7 @@ class Flow:
         except AuthorizationFailed as error:
             if error.problem is not _Problem.TOKEN_REFUSED:
                 raise
-            self.oauth.store.keep_tokens(self.server.text, None)
+            self._keep(lambda: self.oauth.store.keep_tokens(self.server.text, None))
             return None
         self.refreshed = True
         return tokens
@@ -145,10 +148,11 @@ class Flow:
     # who gives tokens ----------------------------------------------------------------------------
 
     def _find_resource(self) -> Steps[ResourceMetadata]:
-        wrong = unreachable = False
+        wrong = False
+        broken: AuthorizationProblem | None = None
         for url in resource_urls(self.server, self._named_place()):
             answer = yield get(AuthorizationInput.ASK_RESOURCE, "the server's metadata", url)
-            unreachable |= answer.error is not None or answer.status >= 500
+            broken = _broken(answer) or broken
             found = read_resource(self._document(url, answer), url)
             if found is None:
                 continue
@@ -162,8 +166,9 @@ class Flow:
                 f"the metadata about {self.server} is about another server{self._tried()}: "
                 "a token must not be asked for",
             )
-        if unreachable:
-            fail(_Problem.UNREACHABLE, f"the server's metadata cannot be read{self._tried()}", retryable=True)
+        if broken is not None:
+            retryable = broken is _Problem.UNREACHABLE
+            fail(broken, f"the server's metadata cannot be read{self._tried()}", retryable=retryable)
         if not self.oauth.old_servers:
             fail(_Problem.NO_METADATA, f"the server does not say who authorizes its clients{self._tried()}")
         return ResourceMetadata(resource_of(self.server), (origin_of(self.server),), None)
@@ -200,8 +205,7 @@ class Flow:
                 continue
             for url in places:
                 answer = yield get(AuthorizationInput.ASK_SERVER, "the authorization server's metadata", url)
-                if answer.error is not None:
-                    problem = _Problem.UNREACHABLE
+                problem = _broken(answer) or problem
                 found = read_server(self._document(url, answer))
                 if found is None:
                     continue
@@ -297,13 +301,20 @@ class Flow:
         client = read_registration(value, issuer, redirect_uri)
         if client is None:
             fail(_Problem.INVALID_ANSWER, "the registration was answered without a usable client_id")
-        self.oauth.store.keep_registration(issuer, client)
+        self._keep(lambda: self.oauth.store.keep_registration(issuer, client))
         return client
 
     def forget_client(self) -> None:
         """The authorization server does not know this client any more: next time it registers anew."""
         if self.oauth.client is None:
-            self.oauth.store.keep_registration(self.metadata.issuer, None)
+            issuer = self.metadata.issuer
+            self._keep(lambda: self.oauth.store.keep_registration(issuer, None))
+
+    def _keep(self, keep: Callable[[], None]) -> None:
+        try:
+            keep()
+        except OSError as error:
+            self.said.append(TokensNotKept(error))
 
     # tokens --------------------------------------------------------------------------------------
 
@@ -328,24 +339,68 @@ class Flow:
         Specification: OAuth 2.1, section 3.2; RFC 8707, section 2.2.
         """
         url = self.check(self.metadata.token_endpoint, "token endpoint")
+        key = self.oauth.dpop
         way = self.oauth.authentication or authentication_for(self.metadata, client)
         if way is None:
             offered = ", ".join(self.metadata.token_methods or ())
             text = f"the token endpoint takes clients only by {excerpt(offered.encode(), _SHOWN)}"
             fail(_Problem.UNSUPPORTED, f"{text}: set OAuth.authentication to one of these")
+        given = (*parameters, ("resource", self.resource.resource))
+        while True:
+            request = self._signed(way, self.metadata, client, given)
+            nonce = self._nonce
+            if key is not None:
+                proof = key.prove(
+                    method="POST", url=url.text, unix=self.unix(), entropy=self.entropy, nonce=nonce
+                )
+                request = request.with_header(DPOP, proof)
+            step = AuthorizationInput.ASK_TOKEN
+            answer = yield post_form(step, "the token request", url, request.parameters, request.headers)
+            if key is None:
+                return self._read_tokens(answer, requested)
+            self._nonce = read_nonce(answer.headers.get(NONCE)) or nonce
+            if nonce is not None or self._nonce is None or not _wants_nonce(answer):
+                return self._read_tokens(answer, requested)
+
+    def ask_elsewhere(
+        self,
+        url: Url,
+        parameters: Iterable[tuple[str, str]],
+        client: Registration,
+        way: ClientAuthentication,
+        *,
+        provider: ServerMetadata,
+    ) -> Steps[Mapping[str, object]]:
+        """Ask the token endpoint of `provider`, which the user of this library named; returns its answer."""
+        request = self._signed(way, provider, client, tuple(parameters))
+        step, what = AuthorizationInput.ASK_TOKEN, "the request to the identity provider"
+        answer = yield post_form(step, what, url, request.parameters, request.headers)
+        value = self._answered(answer, what)
+        if not answer.ok:
+            self._no_token(value, answer, f"the identity provider at {url}")
+        if not isinstance(value, dict):
+            fail(_Problem.INVALID_ANSWER, f"{what} was answered with no JSON object")
+        return value
+
+    def _signed(
+        self,
+        way: ClientAuthentication,
+        server: ServerMetadata,
+        client: Registration,
+        parameters: tuple[tuple[str, str], ...],
+    ) -> TokenRequest:
+        """A request to a token endpoint, with what shows who the client is."""
         request = way.apply(
             TokenRequest(
-                server=self.metadata,
+                server=server,
                 client=client,
-                parameters=(*parameters, ("resource", self.resource.resource)),
+                parameters=parameters,
                 unix=self.unix(),
                 entropy=self.entropy,
             )
         )
         self.hide(client.client_secret, *(value for _, value in request.headers))
-        step = AuthorizationInput.ASK_TOKEN
-        answer = yield post_form(step, "the token request", url, request.parameters, request.headers)
-        return self._read_tokens(answer, requested)
+        return request
 
     def refresh(self, held: Tokens, client: Registration) -> Steps[Tokens]:
         """A new token for the refresh token of `held`."""
@@ -362,15 +417,10 @@ class Flow:
     def _read_tokens(self, answer: Fetched, requested: Scopes) -> Tokens:
         value = self._answered(answer, "the token request")
         if not answer.ok:
-            code, told = self._error(value, answer)
-            if code == "invalid_client":
+            if self._error(value, answer)[0] == "invalid_client":
                 self.forget_client()
-            problem = _Problem.TOKEN_REFUSED
-            if answer.status >= 500 or answer.status == 429:
-                problem = _Problem.UNREACHABLE  # for now: what is held is good later
-            text = f"the authorization server gives no token: {told}"
-            fail(problem, text, code=code, retryable=problem is _Problem.UNREACHABLE)
-        read = read_answer(value)
+            self._no_token(value, answer, "the authorization server")
+        read = read_answer(value, ("bearer",) if self.oauth.dpop is None else (DPOP,))
         if isinstance(read, str):
             fail(_Problem.INVALID_ANSWER, f"the answer of the token endpoint is none: {read}")
         return Tokens(
@@ -384,6 +434,14 @@ class Flow:
             refresh_token=read.refresh_token,
             metadata_url=self.resource.url,
         )
+
+    def _no_token(self, value: object, answer: Fetched, who: str) -> NoReturn:
+        code, told = self._error(value, answer)
+        problem = _Problem.TOKEN_REFUSED
+        if answer.status >= 500 or answer.status == 429:
+            problem = _Problem.UNREACHABLE  # for now: what is held is good later
+        text = f"{who} gives no token: {told}"
+        fail(problem, text, code=code, retryable=problem is _Problem.UNREACHABLE)
 
     # answers -------------------------------------------------------------------------------------
 
@@ -442,6 +500,18 @@ class Flow:
 
     def _tried(self) -> str:
         return f" ({'; '.join(self._misses[:8])})" if self._misses else ""
+
+
+def _wants_nonce(answer: Fetched) -> bool:
+    value = None if answer.ok else _decode(answer.body)
+    return isinstance(value, dict) and value.get("error") == USE_NONCE
+
+
+def _broken(answer: Fetched) -> AuthorizationProblem | None:
+    """Why an answer says nothing of whether there is a document; None where it does."""
+    if answer.error is not None and answer.error.fault is not None:
+        return _Problem.INVALID_ANSWER
+    return _Problem.UNREACHABLE if answer.error is not None or answer.status >= 500 else None
 
 
 def _decode(body: bytes) -> object:

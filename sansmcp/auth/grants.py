@@ -46,6 +46,8 @@ class AuthorizationCode:
             "state": state,
             "resource": flow.resource.resource,
         }
+        if flow.oauth.dpop is not None:
+            query["dpop_jkt"] = flow.oauth.dpop.thumbprint  # whoever steals the code cannot use it, either
         if scopes:
             query["scope"] = " ".join(scopes)
         if OFFLINE in scopes:

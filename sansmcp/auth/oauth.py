@@ -6,7 +6,7 @@ Specification: 2026-07-28, basic/authorization.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 
@@ -18,6 +18,9 @@ from .grants import AuthorizationCode
 from .registration import ApplicationType, Registration, check_metadata_url, check_redirect
 from .steps import Steps
 from .tokens import MemoryTokenStore, Tokens, TokenStore
+
+if TYPE_CHECKING:
+    from .dpop import ProofKey
 
 
 def _names(scopes: Iterable[str]) -> tuple[str, ...]:
@@ -63,6 +66,8 @@ class OAuth:
     """How a token is come by: the user logs in, unless given."""
     authentication: ClientAuthentication | None = None
     """How this client shows who it is; None: as the authorization server takes it."""
+    dpop: ProofKey | None = None
+    """Binds tokens to this key: whoever steals one cannot use it. Keep the key as long as the tokens."""
     store: TokenStore = attrs.field(factory=MemoryTokenStore)
     """Where tokens are kept."""
     addresses: AddressPolicy = DEFAULT_ADDRESSES

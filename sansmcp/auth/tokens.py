@@ -59,8 +59,8 @@ class Tokens:
 class TokenStore(Protocol):
     """Where tokens and registrations are kept between connections. What it keeps is secret.
 
-    Asked and told by the flow, at once: it must not take long. A store that cannot do what it is asked for
-    may raise, which ends what is under way.
+    Asked and told by the flow, at once: it must not take long. One that cannot keep what it is given raises
+    OSError, which is told by `TokensNotKept`; one that has nothing, or cannot say, returns None.
     """
 
     def tokens(self, server: str) -> Tokens | None:

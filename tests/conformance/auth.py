@@ -10,6 +10,8 @@ from sansmcp.auth.oauth import OAuth
 from sansmcp.auth.registration import Registration
 from sansmcp_asyncio import Client
 
+from . import auth_machine
+
 REDIRECT_URI: Final = "http://localhost:3000/callback"
 DOCUMENT: Final = "https://conformance-test.local/client-metadata.json"
 """What the suite knows this client by, where it reads such documents."""
@@ -54,6 +56,7 @@ def options(scenario: str, context: dict[str, Any]) -> dict[str, Any]:
             client=_known(context),
             client_metadata_url=DOCUMENT,
             client_name="sansmcp-conformance",
+            **auth_machine.oauth(scenario, context),
         ),
         "open_url": browser.open,
         "wait_redirect": browser.wait,
