@@ -47,7 +47,7 @@ def http_connector(
 ) -> HttpConnector:
     if auth is None and (open_url is not None or wait_redirect is not None):
         raise LocalProtocolError("open_url and wait_redirect go with auth")
-    client: HttpClient | AuthorizedClient = HttpClient(
+    plain = HttpClient(
         engine,
         url,
         now=now,
@@ -57,10 +57,8 @@ def http_connector(
         old_sse=old_sse,
         listen=listen,
     )
-    if auth is not None:
-        client = authorized(client, auth, now)
     return HttpConnector(
-        client,
+        plain if auth is None else authorized(plain, auth, now),
         now=now,
         pool=pool or DEFAULT_POOL,
         proxy=_proxy(proxy, parse_url(url)),
