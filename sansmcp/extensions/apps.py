@@ -94,11 +94,7 @@ def page_of(contents: TextResourceContents | BlobResourceContents | Resource) ->
         resource_domains=_origins(csp.get("resourceDomains")),
         frame_domains=_origins(csp.get("frameDomains")),
         base_uri_domains=_origins(csp.get("baseUriDomains")),
-        permissions=frozenset(
-            name
-            for name in _PERMISSIONS
-            if isinstance(asked, Mapping) and isinstance(asked.get(name), Mapping)
-        ),
+        permissions=frozenset(name for name in _PERMISSIONS if isinstance(asked.get(name), Mapping)),
         domain=domain if isinstance(domain, str) else None,
         prefers_border=border if isinstance(border, bool) else None,
     )

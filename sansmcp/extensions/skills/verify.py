@@ -14,7 +14,7 @@ from typing import Any, Final
 import attrs
 
 from ...errors import SansmcpError
-from ...types.content import TextResourceContents
+from ...types.content import BlobResourceContents, TextResourceContents
 from ...types.resources import ReadResourceResult
 from .frontmatter import FrontmatterError, read_frontmatter
 from .types import DYNAMIC, SKILL_FILE, SkillEntry, SkillFile
@@ -165,7 +165,8 @@ def _same(one: Any, other: Any) -> bool:
 
 def content_of(result: ReadResourceResult, uri: str) -> bytes:
     """The bytes of the one content that a read of `uri` gave. Raises SkillRefused for anything else."""
-    contents = [content for content in result.contents if content.uri == uri]
+    known = (TextResourceContents, BlobResourceContents)
+    contents = [content for content in result.contents if isinstance(content, known) and content.uri == uri]
     if len(contents) != 1:
         raise SkillRefused(f"a read gave {len(contents)} contents of the file that was asked for, not one")
     (content,) = contents

@@ -254,6 +254,8 @@ class ServerTasks(Extension):
         return unix
 
     def _fail(self, running: _Running, why: str, unix: float) -> None:
+        if not running.detached.open:
+            return  # that it had ended was what let it fail
         running.detached.machine.fire(RequestInput.CANCEL)
         self.settled(running, _failed(running.record, why, unix))
 
