@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Unpack
+from typing import TypeVar, Unpack
 
 from sansmcp.app import App
 from sansmcp.limits import SERVER_LIMITS, Limits
@@ -17,6 +17,7 @@ from ._server import Serving
 from ._target import client_engine
 
 _CONN = 1
+C = TypeVar("C", bound=Client)
 
 
 def connect_memory(
@@ -35,27 +36,42 @@ def connect_memory(
     """
 
     async def open_on(loop: asyncio.AbstractEventLoop) -> Client:
-        now, engine, callbacks = client_engine(loop, info, options)
-        core = LineClient(engine, now=now)
-        client = Client(
-            engine,
-            lambda deliver: Pump(core, loop, deliver, on_wire=on_wire),
-            on_event=on_event,
-            callbacks=callbacks,
-        )
-        serving = Serving(
-            app,
-            loop,
-            threads=threads,
-            limits=server_limits,
-            codec=options.get("codec"),
-            strict=options.get("strict", False),
-        )
-        _Memory(client._pump, serving)
-        await client.open(core.opened, _CONN)
-        return client
+        return await open_memory(Client, loop, app, info, threads, server_limits, on_event, on_wire, options)
 
     return Opening(open_on)
+
+
+async def open_memory(
+    kind: type[C],
+    loop: asyncio.AbstractEventLoop,
+    app: App,
+    info: Implementation | None,
+    threads: int,
+    server_limits: Limits,
+    on_event: OnEvent | None,
+    on_wire: OnWire | None,
+    options: EngineOptions,
+) -> C:
+    """A client of that kind, connected to `app`."""
+    now, engine, callbacks = client_engine(loop, info, options)
+    core = LineClient(engine, now=now)
+    client = kind(
+        engine,
+        lambda deliver: Pump(core, loop, deliver, on_wire=on_wire),
+        on_event=on_event,
+        callbacks=callbacks,
+    )
+    serving = Serving(
+        app,
+        loop,
+        threads=threads,
+        limits=server_limits,
+        codec=options.get("codec"),
+        strict=options.get("strict", False),
+    )
+    _Memory(client._pump, serving)
+    await client.open(core.opened, _CONN)
+    return client
 
 
 class _Memory(Channel):

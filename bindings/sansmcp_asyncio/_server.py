@@ -117,10 +117,10 @@ class Handlers:
     async def stop(self) -> None:
         """End every connection at once, and every handler that can be ended."""
         self.end()
-        if self._stopping:
-            import asyncio
-
-            await asyncio.wait(self._stopping)
+        for task in list(self._stopping):
+            ended = self.pump.make_flag()
+            task.add_done_callback(lambda _, ended=ended: ended.set())  # type: ignore[misc]
+            await ended.wait()
         await self.pump.gone.wait()
 
     def end(self) -> None:

@@ -1,0 +1,85 @@
+"""sansmcp on trio: connect to a server, or be one.
+
+    async with sansmcp_trio.connect("python server.py") as client:
+        print(await client.call_tool("echo", {"text": "hi"}))
+
+Needs trio beside sansmcp itself: ``pip install sansmcp[trio]``. Each name is loaded when it is first
+used: a client does not wait for what a server is made of.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from sansmcp_asyncio import (
+        Changes,
+        ConnectOptions,
+        EngineOptions,
+        Events,
+        HttpClientOptions,
+        HttpOptions,
+        ListenOptions,
+        ListOptions,
+        Options,
+        QuestionOptions,
+        StdioOptions,
+        Verbs,
+    )
+
+    from ._client import Client, Opening
+    from ._connect import connect
+    from ._http import HttpServing, serve_http
+    from ._many import Connections, connect_many
+    from ._memory import connect_memory
+    from ._stdio import serve_stdio
+
+__all__ = [
+    "Changes",
+    "Client",
+    "ConnectOptions",
+    "Connections",
+    "EngineOptions",
+    "Events",
+    "HttpClientOptions",
+    "HttpOptions",
+    "HttpServing",
+    "ListOptions",
+    "ListenOptions",
+    "Opening",
+    "Options",
+    "QuestionOptions",
+    "StdioOptions",
+    "Verbs",
+    "connect",
+    "connect_many",
+    "connect_memory",
+    "serve_http",
+    "serve_stdio",
+]
+
+_HOMES: Final = {
+    "._client": ("Client", "Opening"),
+    "._connect": ("connect",),
+    "._http": ("HttpServing", "serve_http"),
+    "._many": ("Connections", "connect_many"),
+    "._memory": ("connect_memory",),
+    "._stdio": ("serve_stdio",),
+    "sansmcp_asyncio": (
+        *("Changes", "ConnectOptions", "EngineOptions", "Events", "HttpClientOptions", "HttpOptions"),
+        *("ListOptions", "ListenOptions", "Options", "QuestionOptions", "StdioOptions", "Verbs"),
+    ),
+}
+_HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names}
+
+if not TYPE_CHECKING:  # a type checker would believe every name
+
+    def __getattr__(name: str) -> Any:
+        module = _HOME_OF.get(name)
+        if module is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(module, __name__), name)
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME_OF})

@@ -1,0 +1,58 @@
+"""Many servers at once, and the tools of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Self, cast
+
+from sansmcp_asyncio._client import Opening as AwaitingOpening
+from sansmcp_asyncio._many import Connections as AwaitingConnections
+
+from ._client import Home, Opening
+
+
+class Connections(AwaitingConnections):
+    """Several servers, for as long as the context lasts, which is a nursery::
+
+        servers = {"files": connect("python files.py"), "hub": connect("https://example.com/mcp")}
+        async with connect_many(servers) as many:
+            feedback = await many.call("hub_search", {"query": "mcp"})
+
+    A server that cannot be connected to, or whose tools cannot be listed or would have the name of
+    others, is in `failures` and does not disturb the rest. Nothing is raised for it.
+    """
+
+    def __init__(self, servers: Mapping[str, Opening], prefix: Callable[[str], str]) -> None:
+        super().__init__(cast("Mapping[str, AwaitingOpening]", servers), prefix)
+        self._home = Home()
+
+    async def __aenter__(self) -> Self:
+        loop = await self._home.open()
+        try:
+            return await self._enter(loop.as_asyncio)
+        except BaseException:
+            await self._home.close()
+            raise
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            await self._close()
+        finally:
+            await self._home.close()
+
+
+def connect_many(
+    servers: Mapping[str, Opening], *, prefix: Callable[[str], str] = "{}_".format
+) -> Connections:
+    """Connect to several servers at once, and put their tools together: see `Connections`.
+
+    `servers` are what `connect` returns, each under a name; `prefix` makes of a name what is put before
+    the names of that server's tools, by default the name and an underscore.
+    """
+    return Connections(servers, prefix)

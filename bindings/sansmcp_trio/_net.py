@@ -1,0 +1,159 @@
+"""Sockets as channels, for transports that ask to connect."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import trio
+
+from sansmcp.events import Event
+from sansmcp.http.connector import HttpConnector
+from sansmcp.ops import Connect, ConnectUnix
+from sansmcp_asyncio._pump import Channel, ManyPump, OnWire, Pump
+from sansmcp_asyncio._target_http import network_problem
+
+from ._channels import BROKEN, Gate, Outbox
+from ._channels import CHUNK as _CHUNK
+from ._loop import TrioLoop
+
+if TYPE_CHECKING:
+    from sansmcp.dialing import DialingClient
+
+
+class NetPump(ManyPump):
+    """Drives a connector."""
+
+    def __init__(
+        self,
+        connector: HttpConnector,
+        loop: TrioLoop,
+        deliver: Callable[[Event], None],
+        *,
+        on_wire: OnWire | None,
+        tls: Callable[[], ssl.SSLContext],
+    ) -> None:
+        super().__init__(
+            connector,
+            loop.as_asyncio,
+            deliver,
+            reads=connector.wants_data,
+            takes=lambda: connector.takes_data,
+            on_wire=on_wire,
+            connect=lambda pump, op: Socket(loop, pump, connector, op, tls),
+        )
+        self._connector = connector
+
+    def abort(self) -> None:
+        if self.failure is None:
+            self.input(self._connector.abort)
+        super().abort()
+
+
+class Socket(Channel):
+    """The connection that a `Connect` or `ConnectUnix` asks for, from the attempt until it is closed."""
+
+    def __init__(
+        self,
+        loop: TrioLoop,
+        pump: Pump,
+        core: HttpConnector | DialingClient,
+        op: Connect | ConnectUnix,
+        tls: Callable[[], ssl.SSLContext],
+    ) -> None:
+        self._loop = loop
+        self._pump = pump
+        self._core = core
+        self._conn = op.conn
+        self._tls = tls
+        self._secure_as = op.tls if isinstance(op, Connect) else None
+        """With whom TLS is to begin, before anything else is read."""
+        self._stream: trio.abc.Stream | None = None
+        self._outbox: Outbox | None = None
+        self._gate = Gate()
+        self._task = loop.create_task(self._run(op))
+
+    async def _run(self, op: Connect | ConnectUnix) -> None:
+        error: BaseException = ConnectionResetError("it was ended")
+        try:
+            if isinstance(op, ConnectUnix):
+                self._stream = await trio.open_unix_socket(op.path)
+            else:
+                self._stream = await trio.open_tcp_stream(op.host, op.port)
+            while await self._converse(self._stream):
+                pass
+        except (*BROKEN, ValueError) as problem:
+            error = _cause(problem)
+        finally:
+            if self._outbox is not None:
+                self._outbox.close()
+            if self._stream is not None:
+                with trio.CancelScope(shield=True):
+                    await trio.aclose_forcefully(self._stream)
+            self._pump.lost(self._conn)
+            if self._pump.failure is None:
+                text = str(error) or type(error).__name__
+                self._pump.input(lambda now: self._core.failed(self._conn, text, now, network_problem(error)))
+
+    async def _converse(self, stream: trio.abc.Stream) -> bool:
+        """Read until the end, or until TLS has to begin: then True."""
+        if self._secure_as is not None:
+            secured = trio.SSLStream(
+                stream, self._tls(), server_hostname=self._secure_as, https_compatible=True
+            )
+            self._secure_as = None
+            self._stream = stream = secured
+            await secured.do_handshake()
+        self._outbox = Outbox(self._loop, stream.send_all, self._broke, lambda paused: None)
+        if self._pump.failure is None:
+            self._pump.input(self._core.opened, self._conn)
+        while self._secure_as is None:
+            await self._gate.passed()
+            data = await stream.receive_some(_CHUNK)
+            if not data:
+                self._pump.input(self._core.receive_eof, self._conn)
+                await trio.sleep_forever()  # until it is closed
+            self._pump.receive(self._conn, bytes(data))
+        return True
+
+    def _broke(self, error: BaseException) -> None:
+        self._task.cancel()
+
+    # the pump calls these ------------------------------------------------------------------------
+
+    def write(self, data: bytes) -> None:
+        if self._outbox is not None:
+            self._outbox.write(data)
+
+    def start_tls(self, host: str) -> None:
+        self._secure_as = host
+
+    def close_write(self) -> None:
+        stream = self._stream
+        if self._outbox is not None and isinstance(stream, trio.SocketStream):
+            self._outbox.finish(stream.send_eof)
+
+    def close(self) -> None:
+        # Over HTTP, what was not written by now is part of a request that nobody wants any more.
+        if self._outbox is not None and self._outbox.size and not isinstance(self._core, HttpConnector):
+            self._outbox.finish(self._end)
+        else:
+            self.abort()
+
+    async def _end(self) -> None:
+        self._task.cancel()
+
+    def abort(self) -> None:
+        self._task.cancel()
+
+    def want_data(self, wanted: bool) -> None:
+        self._gate.set(wanted)
+
+
+def _cause(error: BaseException) -> BaseException:
+    """What trio wraps."""
+    cause = error.__cause__
+    if isinstance(cause, BaseExceptionGroup):
+        cause = cause.exceptions[0]
+    return cause if isinstance(cause, (OSError, ssl.SSLError)) else error
