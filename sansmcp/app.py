@@ -347,6 +347,13 @@ class App:
         """Who made a request, as `principal` says."""
         return self._seals.principal_of(request)
 
+    def report_error(self, error: BaseException) -> int:
+        """For extensions: let `on_error` hear of what no answer tells. The number it is known by."""
+        self._failures += 1
+        if self._on_error is not None:
+            self._on_error(error, self._failures)
+        return self._failures
+
     def attach(self, publish: Publish, host: Host | None = None) -> Callable[[], None]:
         """For a binding that serves the app: how its clients are told of changes. Returns how to stop.
 
@@ -612,14 +619,11 @@ class App:
         if isinstance(error, ToolError) and request.method == "tools/call":
             engine.respond(request, tool_error(str(error)), now=now)
             return
-        self._failures += 1
-        text = f"{HIDDEN} (error {self._failures})"
+        text = f"{HIDDEN} (error {self.report_error(error)})"
         if isinstance(error, _Told):
             text = str(error)
         elif self._expose_errors or isinstance(error, ToolError):
             text = f"{type(error).__name__}: {error}"
-        if self._on_error is not None:
-            self._on_error(error, self._failures)
         # A value that is no JSON, or an answer the protocol forbids, is a fault of this server.
         if request.method == "tools/call" and not isinstance(error, LocalProtocolError):
             engine.respond(request, tool_error(text), now=now)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sansmcp import (
     CallCancelled,
@@ -455,6 +457,38 @@ def test_a_server_without_extensions_is_not_listened_to_for_any() -> None:
     driver = tasked(server={"tools": {}})
     with pytest.raises(LocalProtocolError, match="tells of no changes"):
         driver.engine.listen(topics={"taskIds": ["t1"]}, now=0.0)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+STATUSES = st.sampled_from(["working", "input_required", "completed", "failed", "cancelled"])
+MEMBERS = "result error inputRequests pollIntervalMs ttlMs statusMessage taskId resultType".split()
+ANSWERS = st.dictionaries(st.sampled_from(MEMBERS), JSON | st.just({"k": ASKED}), max_size=3)
+
+
+@pytest.mark.req("X3", "X5")
+@given(st.lists(st.tuples(STATUSES, ANSWERS), max_size=6))
+@settings(max_examples=150, deadline=None)
+def test_whatever_a_server_says_of_a_task_never_raises(answers: list[tuple[str, dict[str, Any]]]) -> None:
+    driver = tasked()
+    call = became(driver)
+    for status, members in answers:
+        driver.receive(
+            {"jsonrpc": "2.0", "method": "notifications/tasks", "params": {**task(status), **members}}
+        )
+        driver.advance(0.5)
+        if driver.last["method"].startswith("tasks/"):
+            driver.reply({**task(status), **members})
+    driver.advance(100_000.0)
+    driver.engine.close(now=driver.now)
+    driver.drain()
+    assert call.done
+    assert len(driver.of(ResultReady)) + len(driver.of(RequestFailed)) == 1
+    sizes = driver.engine.stats()
+    assert not any(sizes[k] for k in ("calls", "polled_tasks", "poll_timers", "extension_calls", "rounds"))
 
 
 def _without(body: dict[str, Any], name: str) -> dict[str, Any]:

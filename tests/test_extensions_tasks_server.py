@@ -16,7 +16,7 @@ from sansmcp.extensions.tasks import TASKS_EXTENSION, MemoryTaskStore, ServerTas
 from sansmcp.extensions.tasks.sqlite import SqliteTaskStore
 
 from .support import CAPABILITIES_KEY, meta, request
-from .tasks_support import OPEN, Server, task_app
+from .tasks_support import OPEN, Server, asked, task_app
 
 ACCEPTED = {"action": "accept", "content": {"name": "Bo"}}
 NO_TASKS: dict[str, Any] = {"elicitation": {}}
@@ -425,6 +425,62 @@ def test_a_filter_that_is_none() -> None:
     assert server.code("subscriptions/listen", {"notifications": {"taskIds": [1]}}) == -32602
     many = {"notifications": {"taskIds": [str(n) for n in range(2000)]}}
     assert server.code("subscriptions/listen", many) == -32603
+
+
+class Broken(MemoryTaskStore):
+    """Does not keep what is not new."""
+
+    def put(self, record: Any) -> None:
+        if self.get(record.task_id) is not None:
+            raise OSError("the disk is full")
+        super().put(record)
+
+
+@pytest.mark.req("X7")
+def test_a_store_that_fails_is_told_and_harms_nobody_else() -> None:
+    errors: list[BaseException] = []
+    tasks = ServerTasks(store=Broken())
+    app = App("x", extensions=[tasks], on_error=lambda error, number: errors.append(error))
+
+    @app.tool()
+    @tasks.task()
+    def works() -> str:
+        return "done"
+
+    server = Server(app)
+    assert server.get(server.begin("works"))["status"] == "working"
+    assert [str(e) for e in errors] == ["the disk is full"]
+    assert tasks.stats()["running_tasks"] == 0
+
+    def breaks(task_id: str) -> Any:
+        raise OSError("gone")
+
+    tasks.store.get = breaks  # type: ignore[method-assign]
+    assert server.code("tasks/get", {"taskId": "0"}) == -32603
+    assert server.code("subscriptions/listen", {"notifications": {"taskIds": ["0"]}}) == -32603
+
+
+@pytest.mark.req("X7")
+def test_a_store_that_keeps_nothing_makes_no_task() -> None:
+    class Full(MemoryTaskStore):
+        def put(self, record: Any) -> None:
+            raise OSError("the disk is full")
+
+    server = served(Full())
+    assert server.call("needs_tasks")["isError"] is True
+    assert server.app._extensions[0].stats() == {"tasks": 0, "running_tasks": 0}  # type: ignore[attr-defined]
+
+
+@pytest.mark.req("X7")
+@pytest.mark.parametrize("task_id", ["\ud800", "\0", "é", "x" * 100_000])
+def test_an_id_that_no_server_makes(store: TaskStore, task_id: str) -> None:
+    server = served(store)
+    assert server.code("tasks/get", {"taskId": task_id}) == -32602
+    server.engine.receive_message(
+        asked("subscriptions/listen", {"notifications": {"taskIds": [task_id]}}), now=server.now
+    )
+    (opened,) = [e.message for e in server.engine.events() if isinstance(e, SendNotification)]
+    assert opened["params"]["notifications"] == {}
 
 
 def test_a_record_is_plain_json() -> None:

@@ -163,7 +163,11 @@ class Publisher(Endpoint):
         if wanted > self.limits.max_subscribed_uris:
             return self._too_many("max_subscribed_uris", wanted)
         for topic, names in topics.items():
-            granted = self._topics[topic].grant(topic, names, request)
+            try:
+                granted = self._topics[topic].grant(topic, names, request)
+            except Exception:
+                # What an extension finds out about them may fail; the client must not end the server by it.
+                return McpError(ErrorCode.INTERNAL_ERROR, f"subscriptions/listen: {topic} cannot be told")
             if granted:
                 honored.extra[topic] = granted
         self._accept(request, None)

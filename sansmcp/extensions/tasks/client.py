@@ -56,6 +56,8 @@ _TASKED: Final = frozenset({"tools/call"})
 """Methods whose requests may become tasks."""
 _LEAST_INTERVAL: Final = 0.05
 """Seconds: a server that wants to be asked more often is not."""
+_MOST_INTERVAL: Final = 86_400_000
+"""Milliseconds, a day: nobody waits longer between two looks."""
 _MAX_KEYS: Final = 1024
 """Questions that one task may ask. Past it: the call fails."""
 _PLAIN: Final = frozenset({None, "complete"})
@@ -240,7 +242,7 @@ class TaskPolls(ClientPart):
     def _wait(self, polled: _Polled, told: int | None) -> float:
         """How long to wait before the server is asked again; it may say something else each time."""
         if told is not None and told > 0:
-            polled.interval = max(told / 1000, _LEAST_INTERVAL)
+            polled.interval = max(min(told, _MOST_INTERVAL) / 1000, _LEAST_INTERVAL)
         return polled.interval
 
     def _poll(self, polled: _Polled) -> None:

@@ -193,7 +193,7 @@ class ServerTasks(Extension):
 
     def _visible(self, task_id: str, request: IncomingRequest) -> TaskRecord | None:
         """The record of a task, if there is one that the sender of `request` may know of."""
-        record = self.store.get(task_id)
+        record = self.store.get(task_id) if task_id.isascii() else None
         return None if record is None or record.principal != self._principal(request) else record
 
     def _principal(self, request: IncomingRequest) -> str | None:
@@ -262,7 +262,12 @@ class ServerTasks(Extension):
     def changed(self, running: _Running, record: TaskRecord) -> None:
         """A task has changed: keep that, and tell who listens."""
         running.record = record
-        self.store.put(record)
+        try:
+            self.store.put(record)
+        except Exception as error:
+            if self._app is None:
+                raise
+            self._app.report_error(error)
         if self._app is not None:
             body = record.to_detailed()
             self._app.publish(lambda to, now: to.notify_topic(TOPIC, record.task_id, STATUS, body, now=now))
