@@ -379,6 +379,21 @@ def test_an_update_that_was_not_heard_is_sent_again() -> None:
 
 
 @pytest.mark.req("X5")
+def test_an_answer_that_crosses_with_a_look_leaves_after_it() -> None:
+    driver = tasked()
+    call = became(driver)
+    driver.advance(0.5)
+    driver.reply(task("input_required", inputRequests={"k": ASKED}))
+    driver.advance(0.5)
+    driver.engine.provide_input(call, {"k": NAMED}, now=driver.now)
+    driver.drain()
+    assert driver.last["method"] == "tasks/get"
+    driver.reply(task("input_required", inputRequests={"k": ASKED}))
+    driver.advance(0.0)
+    assert driver.last["method"] == "tasks/update"
+
+
+@pytest.mark.req("X5")
 def test_who_refuses_to_answer_gives_up_the_task() -> None:
     driver = tasked()
     call = became(driver)
@@ -465,7 +480,16 @@ JSON = st.recursive(
     max_leaves=6,
 )
 STATUSES = st.sampled_from(["working", "input_required", "completed", "failed", "cancelled"])
-MEMBERS = "result error inputRequests pollIntervalMs ttlMs statusMessage taskId resultType".split()
+MEMBERS = [
+    "result",
+    "error",
+    "inputRequests",
+    "pollIntervalMs",
+    "ttlMs",
+    "statusMessage",
+    "taskId",
+    "resultType",
+]
 ANSWERS = st.dictionaries(st.sampled_from(MEMBERS), JSON | st.just({"k": ASKED}), max_size=3)
 
 

@@ -323,7 +323,7 @@ class TaskPolls(ClientPart):
             case _:
                 asks = task.status == "input_required"
                 if self._on_asked(polled, raw.get("inputRequests") or {} if asks else {}):
-                    self._polls.set(call, door.now + wait, "poll")
+                    self._polls.set(call, door.now + (0.0 if polled.answers else wait), "poll")
 
     def _on_asked(self, polled: _Polled, asked: Mapping[str, Any]) -> bool:
         """Ask the application what is new. False: the call has failed."""
