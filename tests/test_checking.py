@@ -62,7 +62,7 @@ def answered(driver: Driver, name: str = "count", **result: Any) -> Any:
     call = driver.engine.call_tool(name, now=driver.now)
     driver.drain()
     driver.reply(done(driver, {"content": [], **result}))
-    ends = [*driver.of(ResultReady), *driver.of(RequestFailed)]
+    ends: list[Any] = [*driver.of(ResultReady), *driver.of(RequestFailed)]
     (end,) = [each for each in ends if each.call is call]
     return end
 
@@ -253,7 +253,8 @@ def test_odd_names_are_told_and_can_be_called(version: str, strict: bool) -> Non
 
 def test_odd_lists_disturb_nothing() -> None:
     driver = connected(validator=RustValidator())
-    for tools in (None, {}, [5, {"name": 5, "outputSchema": NUMBER}, {}]):
+    lists: list[Any] = [None, {}, [5, {"name": 5, "outputSchema": NUMBER}, {}]]
+    for tools in lists:
         driver.engine.list_tools(now=0.0)
         driver.drain()
         driver.reply(done(driver, {"tools": tools}))

@@ -30,6 +30,7 @@ class Follower:
         self.following = Following(self.driver.engine, **(follow or {"tools": True}))
         self.read: list[tuple[str, list[str]]] = []
         self._seen = len(self.driver.said)
+        self._done: set[Any] = set()
 
     def start(self) -> Follower:
         self.following.start(now=self.driver.now)
@@ -65,12 +66,11 @@ class Follower:
         return [m["method"] for m in self.pending()]
 
     def pending(self) -> list[Any]:
-        done = getattr(self, "_done", set())
-        return [m for m in self.driver.sent if m["method"].endswith("/list") and m["id"] not in done]
+        return [m for m in self.driver.sent if m["method"].endswith("/list") and m["id"] not in self._done]
 
     def answer(self, *names: str, error: int | None = None, **more: Any) -> Follower:
         asked = self.pending()[0]
-        self._done = {*getattr(self, "_done", set()), asked["id"]}
+        self._done.add(asked["id"])
         member = "resourceTemplates" if "templates" in asked["method"] else asked["method"].split("/")[0]
         parts = {"inputSchema": {"type": "object"}, "uri": "a:b", "uriTemplate": "a:{b}"}
         page = {member: [{"name": name, **parts} for name in names], **more}
