@@ -155,6 +155,7 @@ class Catcher:
         self._path = path
         self._server: asyncio.Server | None = None
         self._visits = 0
+        self._visitors: set[asyncio.Task[Any]] = set()
         self.uri = ""
         """Where it listens."""
 
@@ -175,11 +176,16 @@ class Catcher:
         return True
 
     def close(self) -> None:
-        """Listen no more. A visit that was answered ends by itself."""
+        """Listen no more, and turn away who is there. An answer that was written leaves all the same."""
         if self._server is not None:
             self._server.close()
+        for visitor in self._visitors:
+            visitor.cancel()
 
     async def _visited(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        visitor = asyncio.current_task()
+        assert visitor is not None
+        self._visitors.add(visitor)
         self._visits += 1
         if self._visits > _MAX_VISITS:
             self.close()
@@ -187,9 +193,10 @@ class Catcher:
             async with asyncio.timeout(_VISIT_WAIT):
                 writer.write(await self._answer(reader))
                 await writer.drain()
-        except (OSError, TimeoutError):
+        except (OSError, TimeoutError, asyncio.CancelledError):
             pass
         finally:
+            self._visitors.discard(visitor)
             writer.close()
 
     async def _answer(self, reader: asyncio.StreamReader) -> bytes:
