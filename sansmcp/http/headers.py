@@ -64,7 +64,12 @@ _TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _DECIMAL: Final = re.compile(r"(-?(?:0|[1-9][0-9]{0,15}))(?:\.0{1,16})?")
 
 _STANDARD: Final = (PROTOCOL_VERSION, METHOD, NAME)
-_TASKS: Final = "tasks/"
+_EXTENSION_NAMES: Final[Mapping[str, str]] = {
+    "tasks/get": "taskId",
+    "tasks/update": "taskId",
+    "tasks/cancel": "taskId",
+}
+"""The member of params that methods of extensions are named by, beside those of the core's table."""
 
 # Keywords that hold instances of the schema or nothing of it at all.
 _DATA: Final = frozenset({"const", "default", "enum", "example", "examples", ANNOTATION})
@@ -380,12 +385,8 @@ def _must_name(method: str) -> str | None:
 
 def _name(method: str, params: Mapping[str, Any]) -> str | None:
     """What a message is about, None when it says nothing of the kind."""
-    member = _must_name(method)
-    if member is None:
-        if not method.startswith(_TASKS):
-            return None
-        member = "taskId"  # the tasks extension names its methods so
-    name = params.get(member)
+    member = _must_name(method) or _EXTENSION_NAMES.get(method)
+    name = None if member is None else params.get(member)
     return name if isinstance(name, str) else None
 
 
