@@ -419,6 +419,39 @@ def test_a_message_in_a_reply_out() -> None:
     }
 
 
+@pytest.mark.req("W1", "C6", "C7")
+def test_a_message_and_its_headers_in_a_reply_out() -> None:
+    app = App("s")
+    region = {"type": "string", "x-mcp-header": "Region"}
+
+    @app.tool(input_schema={"type": "object", "properties": {"region": region}})
+    def where(region: str = "") -> str:
+        return region
+
+    responder = Responder(app)
+    call = request("tools/call", {"name": "where", "arguments": {"region": "eu"}})
+    right = [
+        ("mcp-protocol-version", MODERN),
+        ("mcp-method", "tools/call"),
+        ("mcp-name", "where"),
+        ("mcp-param-region", "eu"),
+    ]
+    for headers, code in (
+        (None, None),
+        (right, None),
+        (iter(right), None),
+        (right[:-1], -32020),
+        ([*right[:-1], ("mcp-param-region", "us")], -32020),
+        ([], -32020),
+        (None, None),
+    ):
+        reply = responder.handle(call, headers)
+        assert isinstance(reply, dict)
+        assert reply.get("error", {}).get("code") == code
+    legacy = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    assert responder.handle(legacy, []) == {"jsonrpc": "2.0", "id": 1, "result": {}}
+
+
 def responder_text(responder: Responder) -> str:
     reply = Responder(demo()).handle(b'{"jsonrpc":')
     assert isinstance(reply, dict)

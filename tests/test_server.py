@@ -259,7 +259,7 @@ def test_ping_is_answered_at_any_time_and_others_once_initialize_is_answered() -
     assert driver.last == {"jsonrpc": "2.0", "id": 2, "result": {}}
 
 
-@pytest.mark.req("W11")
+@pytest.mark.req("W4", "W11")
 @pytest.mark.case("M-06", "M-09")
 def test_modern_requests_are_served_alike_in_any_order() -> None:
     requests = [
