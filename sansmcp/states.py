@@ -49,6 +49,13 @@ class Machine(Generic[S, I]):
         self._table = table
         self.state: S = table.initial
 
+    @classmethod
+    def standing(cls, table: Table[S, I], state: str) -> Machine[S, I]:
+        """A machine that stands in the state of this name. Raises KeyError for a name of none."""
+        machine = cls(table)
+        machine.state = {known.name: known for known in table.transitions}[state]
+        return machine
+
     def fire(self, trigger: I) -> S:
         """Take the transition for `trigger` and return the new state.
 
@@ -750,6 +757,8 @@ AUTHORIZATION: Final = Table(
             AuthorizationInput.FAIL: AuthorizationState.FAILED,
         },
         AuthorizationState.USER: {
+            # This client is known for fewer rights than are asked for.
+            AuthorizationInput.REGISTER: AuthorizationState.REGISTERING,
             AuthorizationInput.ASK_TOKEN: AuthorizationState.TOKEN,
             AuthorizationInput.FAIL: AuthorizationState.FAILED,
         },

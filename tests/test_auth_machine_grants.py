@@ -85,6 +85,18 @@ def test_client_credentials_with_a_key() -> None:
     assert (signed.claims["iss"], signed.claims["sub"], signed.claims["aud"]) == ("me", "me", AS)
 
 
+@pytest.mark.req("T6", "T7")
+@pytest.mark.parametrize(("wanted", "scope"), [((), "a"), (("offline_access",), "a offline_access")])
+@pytest.mark.parametrize(
+    "grant", [ClientCredentials(), JwtBearer("assert10n")], ids=lambda g: type(g).__name__
+)
+def test_who_needs_no_user_asks_for_nothing_to_renew_with(grant: Any, wanted: Any, scope: str) -> None:
+    world = machine(grant, scopes=wanted)
+    world.server["scopes_supported"] = ["a", "offline_access"]
+    world.challenge += ', scope="a"'
+    assert served(world).form["scope"] == scope
+
+
 @pytest.mark.req("T6")
 def test_a_token_that_has_ended_is_asked_for_anew() -> None:
     world = machine(ClientCredentials())

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ._connect import connect
     from ._events import Events
     from ._http import HttpOptions, HttpServing, serve_http
+    from ._jwt import jwt_verifier
     from ._listen import Changes, ListenOptions
     from ._many import Connections, connect_many
     from ._memory import connect_memory
@@ -66,6 +67,7 @@ __all__ = [
     "connect",
     "connect_many",
     "connect_memory",
+    "jwt_verifier",
     "serve_http",
     "serve_stdio",
     "serve_tcp",
@@ -81,6 +83,7 @@ _HOMES: Final = {
     "_connect": ("connect",),
     "_events": ("Events",),
     "_http": ("HttpOptions", "HttpServing", "serve_http"),
+    "_jwt": ("jwt_verifier",),
     "_listen": ("Changes", "ListenOptions"),
     "_many": ("Connections", "connect_many"),
     "_memory": ("connect_memory",),

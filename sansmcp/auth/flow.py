@@ -97,6 +97,8 @@ class Flow:
         """Events for the application, to be taken from here."""
         self._issuer = issuer
         """The authorization server that a client without one belongs to, as far as that is settled."""
+        self._registered = False
+        """Whether this client has just been made known."""
         self._nonce: str | None = None
         """What the token endpoint handed out last, to be put into proofs."""
         self._secrets: set[str] = set()
@@ -301,8 +303,18 @@ class Flow:
         client = read_registration(value, issuer, redirect_uri)
         if client is None:
             fail(_Problem.INVALID_ANSWER, "the registration was answered without a usable client_id")
+        self._registered = True
         self._keep(lambda: self.oauth.store.keep_registration(issuer, client))
         return client
+
+    @property
+    def can_register_anew(self) -> bool:
+        """Whether this client made itself known on an earlier occasion, and can do so again."""
+        if self._registered or self.metadata.registration_endpoint is None:
+            return False
+        known = self.known_client()
+        kept = self.oauth.store.registration(self.metadata.issuer)
+        return known is not None and kept is not None and known.client_id == kept.client_id
 
     def forget_client(self) -> None:
         """The authorization server does not know this client any more: next time it registers anew."""

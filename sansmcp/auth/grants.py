@@ -11,8 +11,10 @@ from urllib.parse import urlencode
 import attrs
 
 from ..errors import AuthorizationProblem
+from ..http.url import Url
 from .metadata import S256
 from .pkce import Pkce, url_safe
+from .registration import Registration
 from .scopes import OFFLINE
 from .steps import AskUser, Returned, Steps, fail
 from .tokens import Tokens
@@ -35,7 +37,29 @@ class AuthorizationCode:
             text = f"the authorization server {server.issuer} does not say that it supports PKCE with S256"
             fail(_Problem.UNSUPPORTED, f"{text}: without it a code could be stolen")
         client, redirect_uri = yield from flow.client_for_browser()
+        pkce, returned = yield from self._ask(flow, endpoint, client, redirect_uri)
+        self._check_issuer(flow, returned)
+        if returned.one("error") == "invalid_scope" and flow.can_register_anew:
+            # Perhaps it is known there for fewer rights than are asked for now.
+            client = yield from flow.register(redirect_uri)
+            pkce, returned = yield from self._ask(flow, endpoint, client, redirect_uri)
+            self._check_issuer(flow, returned)
+        code = self._code(flow, returned)
+        flow.hide(code, pkce.verifier)
+        parameters = [
+            ("grant_type", "authorization_code"),
+            ("code", code),
+            ("redirect_uri", redirect_uri),
+            ("code_verifier", pkce.verifier),
+        ]
+        return (yield from flow.request_token(parameters, client, requested=flow.scopes()))
+
+    def _ask(
+        self, flow: Flow, endpoint: Url, client: Registration, redirect_uri: str
+    ) -> Steps[tuple[Pkce, Returned]]:
+        """Have the user asked; returns what the browser brought back."""
         pkce, state = Pkce.new(flow.entropy), url_safe(flow.entropy(24))
+        flow.hide(state)
         scopes = flow.scopes()
         query = {
             "response_type": "code",
@@ -57,23 +81,15 @@ class AuthorizationCode:
             url=f"{endpoint.text}{joint}{urlencode(query)}",
             redirect_uri=redirect_uri,
             state=state,
-            issuer=server.issuer,
+            issuer=flow.metadata.issuer,
             scopes=scopes,
         )
         assert isinstance(returned, Returned)
-        code = self._code(flow, returned)
-        flow.hide(code, pkce.verifier, state)
-        parameters = [
-            ("grant_type", "authorization_code"),
-            ("code", code),
-            ("redirect_uri", redirect_uri),
-            ("code_verifier", pkce.verifier),
-        ]
-        return (yield from flow.request_token(parameters, client, requested=scopes))
+        return pkce, returned
 
     @staticmethod
-    def _code(flow: Flow, returned: Returned) -> str:
-        """The code that the browser brought, if it is from whom it has to be."""
+    def _check_issuer(flow: Flow, returned: Returned) -> None:
+        """Whether what the browser brought is from whom it has to be."""
         server = flow.metadata
         issuers = returned.parameters.get("iss", ())
         # Before anything else: nothing of another server's answer is used, nor shown.
@@ -83,6 +99,10 @@ class AuthorizationCode:
         if server.names_itself and not issuers:
             text = f"the answer does not say that it is from {server.issuer}, which says that it always does"
             fail(_Problem.WRONG_ISSUER, f"{text}: nothing was sent; try again")
+
+    @staticmethod
+    def _code(flow: Flow, returned: Returned) -> str:
+        """The code that the browser brought."""
         error = returned.one("error")
         if error is not None:
             shown, told = flow.told(error, returned.one("error_description"))

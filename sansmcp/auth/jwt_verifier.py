@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 MAX_KEY_SET: Final = 256 * 1024
 """Largest key set that is read, in bytes. Past it: it counts as not read."""
 
-_DEFAULT: Final = ("ES256", "ES384", "ES512", "Ed25519", "EdDSA", "PS256", "RS256")
+DEFAULT_ALGORITHMS: Final = ("ES256", "ES384", "ES512", "Ed25519", "EdDSA", "PS256", "RS256")
 _KINDS: Final = frozenset({"", "jwt", "at+jwt"})
 _MAX_TRIED: Final = 8
 """Keys that are tried for a token that names none."""
@@ -78,7 +78,7 @@ class JwtVerifier:
         *,
         keys: Mapping[str, Any] | None = None,
         keys_url: str | None = None,
-        algorithms: Iterable[str] = _DEFAULT,
+        algorithms: Iterable[str] = DEFAULT_ALGORITHMS,
         leeway: float = 30.0,
         keep: float = 3600.0,
         pause: float = 60.0,

@@ -19,6 +19,7 @@ from ..http.url import Url, parse_url
 from .clients import ClientAuthentication, NoAuthentication, SecretBasic
 from .metadata import ServerMetadata
 from .registration import Registration
+from .scopes import OFFLINE, Scopes
 from .steps import Steps, fail
 from .tokens import Tokens
 
@@ -49,8 +50,13 @@ def _known(flow: Flow) -> Registration:
     return client
 
 
+def _scopes(flow: Flow) -> Scopes:
+    # Nobody has to be asked again: a token that can be renewed would be one more to keep.
+    return tuple(s for s in flow.scopes() if s != OFFLINE or s in flow.oauth.scopes)
+
+
 def _scope(flow: Flow) -> list[tuple[str, str]]:
-    scopes = flow.scopes()
+    scopes = _scopes(flow)
     return [("scope", " ".join(scopes))] if scopes else []
 
 
@@ -66,7 +72,7 @@ class ClientCredentials:
         """Ask for a token."""
         client = _known(flow)
         parameters = [("grant_type", CLIENT_CREDENTIALS), *_scope(flow)]
-        return (yield from flow.request_token(parameters, client, requested=flow.scopes()))
+        return (yield from flow.request_token(parameters, client, requested=_scopes(flow)))
 
 
 @attrs.frozen
@@ -87,7 +93,7 @@ def _redeem(flow: Flow, assertion: str) -> Steps[Tokens]:
     client = _known(flow)
     flow.hide(assertion)
     parameters = [("grant_type", JWT_BEARER), ("assertion", assertion), *_scope(flow)]
-    return (yield from flow.request_token(parameters, client, requested=flow.scopes()))
+    return (yield from flow.request_token(parameters, client, requested=_scopes(flow)))
 
 
 @attrs.frozen(kw_only=True)

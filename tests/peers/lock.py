@@ -1,7 +1,7 @@
 """Renews the pins of the peers: `python -m tests.peers.lock`, then `make peers test`.
 
-What to install stands in the first line of each file in pins/, and in the package.json of npm/ and of
-conformance/.
+What to install stands in the first line of each file in pins/, and in the package.json of npm/, of
+conformance/ and of oidc/.
 """
 
 import json

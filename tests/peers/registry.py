@@ -70,8 +70,15 @@ def _npm_install(name: str) -> Install:
 
 NPM_INSTALL = _npm_install("npm")
 CONFORMANCE_INSTALL = _npm_install("conformance")
-NPM_INSTALLS = (NPM_INSTALL, CONFORMANCE_INSTALL)
-VENVS = tuple(_install(name) for name in ("mcp-1.8.1", "mcp-1.30.0", "mcp-2.3.0", "fastmcp-4.2.3"))
+OIDC_INSTALL = _npm_install("oidc")
+NPM_INSTALLS = (NPM_INSTALL, CONFORMANCE_INSTALL, OIDC_INSTALL)
+EXAMPLES_INSTALL = _install("examples")
+"""Not a peer: the event loops of others, for the examples of the documentation."""
+PYODIDE = NODE_MODULES / "pyodide" / "pyodide.mjs"
+VENVS = (
+    *(_install(name) for name in ("mcp-1.8.1", "mcp-1.30.0", "mcp-2.3.0", "fastmcp-4.2.3")),
+    EXAMPLES_INSTALL,
+)
 _VENV = {install.name: install for install in VENVS}
 INSTALLS = (NODE_INSTALL, *NPM_INSTALLS, *VENVS)
 
@@ -285,11 +292,15 @@ def available(name: str) -> str | None:
     of whoever runs the tests, and raises.
     """
     tables: tuple[Mapping[str, Peer | HttpPeer | PeerClient], ...] = (PEERS, HTTP_PEERS, CLIENTS)
-    needs = next(table[name].needs for table in tables if name in table)
-    for install in needs:
+    return missing(*next(table[name].needs for table in tables if name in table))
+
+
+def missing(*installs: Install) -> str | None:
+    """As `available`, for installations."""
+    for install in installs:
         if install.done():
             continue
         if install.reason.is_file():
             return install.reason.read_text(encoding="utf-8").strip()
-        raise LookupError(f"the peer {name!r} is not installed: run `make peers`")
+        raise LookupError(f"{install.name!r} is not installed: run `make peers`")
     return None
