@@ -62,8 +62,10 @@ class Responder:
         """Take one message; return the reply, or None when it gets none, or none yet.
 
         `headers` are those that it came with over HTTP: a modern request that says other than they is
-        refused with -32020. Raises LocalProtocolError when the handler it needs is a coroutine that waits for something
-        else than answers.
+        refused with -32020.
+
+        Raises LocalProtocolError when the handler it needs is a coroutine that waits for something else
+        than answers.
         """
         raw = message if isinstance(message, (bytes, bytearray, str)) else dict(message)
         self._headers = None if headers is None else tuple(headers)

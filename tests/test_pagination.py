@@ -16,7 +16,7 @@ from sansmcp import (
 )
 from sansmcp.types import ListToolsResult
 
-from .support import connected
+from .support import connected, result
 
 # lists ------------------------------------------------------------------------------------------
 
@@ -46,6 +46,39 @@ def test_a_list_is_read_to_its_end_by_one_call() -> None:
     assert [t.name for t in ready.result.tools] == ["a", "b", "c", "d"]
     assert ready.result.next_cursor is None
     assert len({m["id"] for m in driver.sent}) == 3
+
+
+@pytest.mark.req("M1")
+@pytest.mark.case("G-02")
+@pytest.mark.parametrize("version", ["2024-11-05", "2026-07-28"])
+@pytest.mark.parametrize(
+    ("verb", "method", "member", "attribute"),
+    [
+        ("list_all_tools", "tools/list", "tools", "tools"),
+        ("list_all_prompts", "prompts/list", "prompts", "prompts"),
+        ("list_all_resources", "resources/list", "resources", "resources"),
+        (
+            "list_all_resource_templates",
+            "resources/templates/list",
+            "resourceTemplates",
+            "resource_templates",
+        ),
+    ],
+)
+def test_each_of_the_four_lists_is_read_to_its_end(
+    version: str, verb: str, method: str, member: str, attribute: str
+) -> None:
+    driver = connected(version)
+    getattr(driver.engine, verb)(now=0.0)
+    driver.drain()
+    common = {"inputSchema": {"type": "object"}, "uri": "a:b", "uriTemplate": "a:{b}"}
+    for name, more in (("a", {"nextCursor": "2"}), ("b", {"nextCursor": "3"}), ("c", {})):
+        driver.reply(result(version, {member: [{"name": name, **common}], **more}))
+    assert driver.methods() == [method] * 3
+    assert [m["params"].get("cursor") for m in driver.sent[1:]] == ["2", "3"]
+    ready = driver.one(ResultReady)
+    assert [each.name for each in getattr(ready.result, attribute)] == ["a", "b", "c"]
+    assert ready.result.next_cursor is None
 
 
 @pytest.mark.req("M3")
