@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import attrs
 
 from .errors import AuthorizationFailed, CloseReason, PeerFault, RemoteProtocolError, SansmcpError
+from .records import record
 from .revisions import Era, Revision
 from .session.typing import typed_result
 
@@ -47,7 +48,7 @@ class WireEvent(Event):
 # to the wire -------------------------------------------------------------------------------------
 
 
-@attrs.define(eq=False, repr=False)
+@record
 class SendRequest(WireEvent):
     """Send a JSON-RPC request and hand back whatever answers it."""
 
@@ -67,7 +68,7 @@ class SendRequest(WireEvent):
         return f"SendRequest({self.message['method']} id={self.message['id']!r})"
 
 
-@attrs.define(eq=False, repr=False)
+@record
 class SendNotification(WireEvent):
     """Send a JSON-RPC notification."""
 
@@ -80,7 +81,7 @@ class SendNotification(WireEvent):
         return f"SendNotification({self.message['method']})"
 
 
-@attrs.define(eq=False, repr=False)
+@record
 class SendResponse(WireEvent):
     """Send a JSON-RPC response (for a 2025-03-26 batch: the list of its responses)."""
 
@@ -98,7 +99,7 @@ class SendResponse(WireEvent):
         return f"SendResponse({kind} id={self.message.get('id')!r})"
 
 
-@attrs.define(eq=False)
+@record
 class AbandonRequest(WireEvent):
     """Stop waiting for a request's answer: close its exchange, where the transport has one each."""
 
@@ -106,19 +107,19 @@ class AbandonRequest(WireEvent):
     request_id: RequestId
 
 
-@attrs.define(eq=False)
+@record
 class Reconnect(WireEvent):
     """Start the peer again, then call the engine's ``connection_restored``."""
 
     reason: str
 
 
-@attrs.define(eq=False)
+@record
 class CloseConnection(WireEvent):
     """Nothing more will be said: end the transport, after everything sent before."""
 
 
-@attrs.define(eq=False, repr=False)
+@record
 class VerifyToken(WireEvent):
     """Find out who is behind an access token, then call the server's ``token_verified``.
 
@@ -139,7 +140,7 @@ class VerifyToken(WireEvent):
 # to the application: both roles ------------------------------------------------------------------
 
 
-@attrs.define(eq=False, repr=False)
+@record
 class ResultReady(Event):
     """A call ended with a result. A tool's own failure is a result too: see `is_error`."""
 
@@ -178,7 +179,7 @@ class ResultReady(Event):
         return f"ResultReady({self.call!r}{', is_error' if self.is_error else ''})"
 
 
-@attrs.define(eq=False)
+@record
 class RequestFailed(Event):
     """A call ended without a result."""
 
@@ -187,14 +188,14 @@ class RequestFailed(Event):
     """`McpError` when the peer answered with an error; a `CallFailure` when the call ended here."""
 
 
-@attrs.define(eq=False)
+@record
 class RequestReceived(Event):
     """The peer asks for something. Answer once with ``respond`` or ``respond_error``."""
 
     request: IncomingRequest
 
 
-@attrs.define(eq=False)
+@record
 class RequestCancelled(Event):
     """The peer no longer wants an answer. Stop the work; an answer would not be sent."""
 
@@ -202,7 +203,7 @@ class RequestCancelled(Event):
     reason: str | None
 
 
-@attrs.define(eq=False)
+@record
 class NotificationReceived(Event):
     """A notification that this library gives no meaning of its own."""
 
@@ -212,7 +213,7 @@ class NotificationReceived(Event):
     """The session it came in, where the transport has several."""
 
 
-@attrs.define(eq=False)
+@record
 class ProgressReported(Event):
     """The peer reports progress of a call."""
 
@@ -246,7 +247,7 @@ class Harmless(Enum):
     """An event of a stream whose type says that it carries no message: a server's own ping."""
 
 
-@attrs.define(eq=False)
+@record
 class MessageIgnored(Event):
     """A message, or a line that is none, had no effect."""
 
@@ -262,7 +263,7 @@ class MessageIgnored(Event):
         return None
 
 
-@attrs.define(eq=False)
+@record
 class DeviationTolerated(Event):
     """The peer deviated from the protocol and was understood nevertheless."""
 
@@ -271,7 +272,7 @@ class DeviationTolerated(Event):
     call: Call | None = None
 
 
-@attrs.define(eq=False)
+@record
 class LimitHit(Event):
     """A bound of `Limits` was reached."""
 
@@ -280,7 +281,7 @@ class LimitHit(Event):
     detail: str
 
 
-@attrs.define(eq=False)
+@record
 class SessionStarted(Event):
     """Server: a legacy client opened its session. Client: the handshake is complete."""
 
@@ -290,7 +291,7 @@ class SessionStarted(Event):
     """Which one, where the transport has several."""
 
 
-@attrs.define(eq=False)
+@record
 class SessionEnded(Event):
     """The engine is closed; it comes once. `error` is None after an orderly end."""
 
@@ -302,14 +303,14 @@ class SessionEnded(Event):
 # to the application: server ----------------------------------------------------------------------
 
 
-@attrs.define(eq=False)
+@record
 class ResourceWatched(Event):
     """Server: a client wants to hear of changes of a resource, and none did before (either era)."""
 
     uri: str
 
 
-@attrs.define(eq=False)
+@record
 class ResourceUnwatched(Event):
     """Server: no client of this engine wants to hear of changes of a resource any more.
 
@@ -322,7 +323,7 @@ class ResourceUnwatched(Event):
 # to the application: client ----------------------------------------------------------------------
 
 
-@attrs.define(eq=False)
+@record
 class EraDecided(Event):
     """It is known how the server speaks; queued calls leave now."""
 
@@ -345,7 +346,7 @@ class EraDecided(Event):
         return self.verdict.revision
 
 
-@attrs.define(eq=False)
+@record
 class InputRequired(Event):
     """The server wants to know something before it goes on. Answer with ``provide_input``.
 
@@ -360,7 +361,7 @@ class InputRequired(Event):
     """The handle to answer by."""
 
 
-@attrs.define(eq=False)
+@record
 class InputWithdrawn(Event):
     """Nobody waits any more for what an `InputRequired` asked for: take the question off the screen."""
 
@@ -369,7 +370,7 @@ class InputWithdrawn(Event):
     """One line for people."""
 
 
-@attrs.define(eq=False)
+@record
 class ElicitationCompleted(Event):
     """What the user had to do on a page that a server sent them to is done (2025-11-25)."""
 
@@ -377,7 +378,7 @@ class ElicitationCompleted(Event):
     """That of the question's params."""
 
 
-@attrs.define(eq=False)
+@record
 class LogReceived(Event):
     """The server logged something."""
 
@@ -394,7 +395,7 @@ class ListKind(Enum):
     PROMPTS = "prompts"
 
 
-@attrs.define(eq=False)
+@record
 class ListChanged(Event):
     """A list of the server changed; read it again."""
 
@@ -403,7 +404,7 @@ class ListChanged(Event):
     """The `listen` on which it was told; None for a legacy session where nobody listens."""
 
 
-@attrs.define(eq=False)
+@record
 class ResourceUpdated(Event):
     """A resource that was subscribed to changed, or one that lies inside it."""
 
@@ -412,7 +413,7 @@ class ResourceUpdated(Event):
     """The `listen` on which it was told; None for a legacy session where nobody listens."""
 
 
-@attrs.define(eq=False)
+@record
 class SubscriptionOpened(Event):
     """From now on the server tells of changes: what was read before may be out of date."""
 
@@ -423,7 +424,7 @@ class SubscriptionOpened(Event):
     """What was asked for and will not be told."""
 
 
-@attrs.define(eq=False)
+@record
 class SubscriptionInterrupted(Event):
     """A subscription was lost and will be asked for again; until then changes are missed."""
 
@@ -434,7 +435,7 @@ class SubscriptionInterrupted(Event):
     retry_at: float
 
 
-@attrs.define(eq=False)
+@record
 class ChangesMissed(Event):
     """A subscription that was interrupted is open again: read again what you rely on.
 
@@ -444,7 +445,7 @@ class ChangesMissed(Event):
     call: Call
 
 
-@attrs.define(eq=False)
+@record
 class SubscriptionClosed(Event):
     """A subscription that was open has ended. It is the end of its call."""
 
@@ -454,7 +455,7 @@ class SubscriptionClosed(Event):
     """What ended it, unless that was this side or the server's result."""
 
 
-@attrs.define(eq=False)
+@record
 class ToolExcluded(Event):
     """A tool was left out of a list, because it cannot be called over HTTP as it is defined."""
 
@@ -464,7 +465,7 @@ class ToolExcluded(Event):
     """One line for people: where in its input schema, and what is wrong."""
 
 
-@attrs.define(eq=False)
+@record
 class DeliveryFailed(Event):
     """The server did not take a notification or a response; nobody will send it again."""
 
@@ -473,12 +474,12 @@ class DeliveryFailed(Event):
     error: SansmcpError
 
 
-@attrs.define(eq=False)
+@record
 class ServerStreamOpened(Event):
     """A legacy server's own stream is open: it can send requests and notifications at any time."""
 
 
-@attrs.define(eq=False)
+@record
 class ServerStreamEnded(Event):
     """A legacy server's own stream is gone, and will not be asked for again in this session.
 
@@ -488,7 +489,7 @@ class ServerStreamEnded(Event):
     error: SansmcpError
 
 
-@attrs.define(eq=False)
+@record
 class RedirectNeeded(Event):
     """An authorization server sends the user's browser back to an address on this side: which one?
 
@@ -500,7 +501,7 @@ class RedirectNeeded(Event):
     itself known anew."""
 
 
-@attrs.define(eq=False, repr=False)
+@record
 class AuthorizationUrlReady(Event):
     """The user is to open `url` in a browser, and log in.
 
@@ -520,7 +521,7 @@ class AuthorizationUrlReady(Event):
         return f"AuthorizationUrlReady(issuer={self.issuer!r}, scopes={self.scopes!r})"
 
 
-@attrs.define(eq=False)
+@record
 class AuthorizationGranted(Event):
     """There is a token. What waited for it goes on."""
 
@@ -531,14 +532,14 @@ class AuthorizationGranted(Event):
     """Whether it was had without anybody being asked, for one that is not valid any more."""
 
 
-@attrs.define(eq=False)
+@record
 class AuthorizationRefused(Event):
     """There is no token, and what waited for it has failed with `error`."""
 
     error: AuthorizationFailed
 
 
-@attrs.define(eq=False)
+@record
 class TokensNotKept(Event):
     """A `TokenStore` could not keep what it was given: it is used as long as this client lives.
 
@@ -548,7 +549,7 @@ class TokensNotKept(Event):
     error: OSError
 
 
-@attrs.define(eq=False)
+@record
 class PeerGone(Event):
     """The server ended or the connection broke; each open call has failed."""
 

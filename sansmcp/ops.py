@@ -10,10 +10,12 @@ from typing import TypeAlias
 
 import attrs
 
+from .records import record
+
 ConnectionId: TypeAlias = int
 
 
-@attrs.define(eq=False)
+@record
 class Spawn:
     """Start a child process in a group of its own, all three standard streams as pipes.
 
@@ -26,7 +28,7 @@ class Spawn:
     cwd: str | None
 
 
-@attrs.define(eq=False)
+@record
 class Connect:
     """Connect to `port` of `host`, a name or an address. `tls` is the server's name for TLS, or None.
 
@@ -39,7 +41,7 @@ class Connect:
     tls: str | None
 
 
-@attrs.define(eq=False)
+@record
 class ConnectUnix:
     """Connect to the unix socket at `path`. Then call ``opened``, or ``failed`` with the error."""
 
@@ -47,7 +49,7 @@ class ConnectUnix:
     path: str
 
 
-@attrs.define(eq=False)
+@record
 class StartTls:
     """Speak TLS on an open connection from now on, with the server named `host`.
 
@@ -58,7 +60,7 @@ class StartTls:
     host: str
 
 
-@attrs.define(eq=False, repr=False)
+@record
 class Write:
     """Write bytes, all of them and in order."""
 
@@ -69,28 +71,28 @@ class Write:
         return f"Write({self.conn}, {len(self.data)} bytes)"
 
 
-@attrs.define(eq=False)
+@record
 class CloseWrite:
     """Close the writing half, after everything written before."""
 
     conn: ConnectionId
 
 
-@attrs.define(eq=False)
+@record
 class Close:
     """Close the connection, after everything written before."""
 
     conn: ConnectionId
 
 
-@attrs.define(eq=False)
+@record
 class Terminate:
     """Ask the child's process group to end (SIGTERM). Harmless when it is gone."""
 
     conn: ConnectionId
 
 
-@attrs.define(eq=False)
+@record
 class Kill:
     """End whatever is left of the child's process group (SIGKILL). Harmless when it is gone."""
 

@@ -18,6 +18,7 @@ from typing import Any, Final, TypeAlias, TypeGuard
 import attrs
 
 from ..errors import ErrorCode, LocalProtocolError, PeerFault
+from ..records import record
 from .jsoncodec import JsonObject, JsonValue
 
 RequestId: TypeAlias = int | str
@@ -27,7 +28,7 @@ NOTIFICATION_PREFIX: Final = "notifications/"
 """How the names of all notifications of the protocol begin."""
 
 
-@attrs.define(eq=False)
+@record
 class Request:
     """A call that wants an answer with the same `id`."""
 
@@ -39,7 +40,7 @@ class Request:
     """The message as it was decoded."""
 
 
-@attrs.define(eq=False)
+@record
 class Notification:
     """A message that must not be answered.
 
@@ -54,7 +55,7 @@ class Notification:
     """The message as it was decoded."""
 
 
-@attrs.define(eq=False)
+@record
 class ResultResponse:
     """The answer to the request `id`."""
 
@@ -64,7 +65,7 @@ class ResultResponse:
     """The message as it was decoded."""
 
 
-@attrs.define(eq=False)
+@record
 class ErrorResponse:
     """The refusal of the request `id`, or of something unreadable when `id` is None."""
 
@@ -79,7 +80,7 @@ class ErrorResponse:
     """What had to be read leniently, in words; None for a correct message."""
 
 
-@attrs.define(eq=False)
+@record
 class InvalidMessage:
     """A value that is no valid message."""
 
