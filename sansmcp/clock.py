@@ -74,6 +74,11 @@ class Deadlines(Generic[K]):
         entry = self._live.get(key)
         return None if entry is None else entry[0]
 
+    def pending(self) -> list[tuple[K, float, str]]:
+        """Each ``(key, when, reason)`` that is armed, in the order in which they were set."""
+        entries = sorted(self._live.items(), key=lambda item: item[1][1])
+        return [(key, when, reason) for key, (when, _, reason) in entries]
+
     def next(self) -> float | None:
         """The earliest armed time, or None."""
         heap = self._heap

@@ -63,6 +63,11 @@ class Asking(ClientConnection):
             "pages": len(self._pages),
         }
 
+    @property
+    def open_rounds(self) -> tuple[Round, ...]:
+        """What the server asked and is not answered, oldest first."""
+        return tuple(round_ for round_ in self._rounds if round_.state is RoundState.OPEN)
+
     # verbs ---------------------------------------------------------------------------------------
 
     def provide_input(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Hashable, Iterator, Mapping
-from typing import Any, Final, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from ..errors import (
     CallCancelled,
@@ -42,6 +42,9 @@ from ..wire import jsonrpc
 from ..wire.jsoncodec import JsonCodec, JsonError, JsonValue, default_codec
 from ..wire.jsonrpc import RequestId
 from .calls import BatchReply, Call, CallTable, IncomingRequest
+
+if TYPE_CHECKING:
+    from .snapshot import Snapshot
 
 _TIMEOUT_TEXT: Final = {
     "timeout": "no answer for {seconds:g} s",
@@ -109,6 +112,50 @@ class Endpoint(ABC):
             "events": len(self._events),
             "open_requests": len(self._requests),
         }
+
+    @property
+    def open_calls(self) -> tuple[Call, ...]:
+        """The calls of the application that have not ended, oldest first."""
+        return tuple(call for call in self._calls if not call.internal)
+
+    @property
+    def open_requests(self) -> tuple[IncomingRequest, ...]:
+        """What the peer asked and is owed an answer to, oldest first."""
+        return tuple(self._requests.values())
+
+    # a conversation that is put aside ------------------------------------------------------------
+
+    def snapshot(self, *, now: float) -> Snapshot:
+        """Where the conversation stands, as plain JSON: a new engine made alike goes on by `restore`.
+
+        It holds what goes back to the peer unchanged (`requestState`), the params of calls and the answers
+        given so far: keep it as you keep a secret. This engine is left as it is.
+
+        Raises LocalProtocolError while events wait to be drained, after the end, and for what cannot be
+        taken along: an open exchange of HTTP, a call of an extension.
+        """
+        now = self._tick(now)
+        if self._events:
+            raise LocalProtocolError("snapshot: drain the events first")
+        check_open(self._closed, "snapshot")
+        return self._write_snapshot(now)
+
+    def restore(self, snapshot: Mapping[str, JsonValue], *, now: float) -> None:
+        """Take up the conversation of `snapshot`, on a connection where it can go on.
+
+        `open_calls` and `open_requests` have its handles; deadlines have the time that they had left. What
+        handlers were at is not in it: answer its requests, or run them again.
+
+        Raises LocalProtocolError, with nothing changed, for anything but a snapshot of such an engine, and
+        when this one was used.
+        """
+        self._read_snapshot(snapshot, self._tick(now))
+
+    @abstractmethod
+    def _write_snapshot(self, now: float) -> Snapshot: ...
+
+    @abstractmethod
+    def _read_snapshot(self, snapshot: Mapping[str, JsonValue], now: float) -> None: ...
 
     # inputs --------------------------------------------------------------------------------------
 

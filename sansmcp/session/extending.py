@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from ..errors import (
     InputRefused,
@@ -38,6 +38,10 @@ from .asking import Asking
 from .calls import Call
 from .rounds import IncomingQuestion, Round
 from .suspended import SuspendedCall
+
+if TYPE_CHECKING:
+    from ..client import ClientEngine
+    from .snapshot import Snapshot
 
 OnAnswers: TypeAlias = Callable[[Mapping[str, Any]], object]
 
@@ -90,6 +94,16 @@ class Extending(Asking):
                 f"{call!r}: not suspended: its server goes on by itself, so it is enough to remember its task"
             )
         return super().suspend(call, now=now)
+
+    def _write_snapshot(self, now: float) -> Snapshot:
+        from .snapshot import write_client
+
+        return write_client(cast("ClientEngine", self), now)
+
+    def _read_snapshot(self, snapshot: Mapping[str, JsonValue], now: float) -> None:
+        from .snapshot import read_client
+
+        read_client(cast("ClientEngine", self), snapshot, now)
 
     def extension_part(self, extension: str, *, now: float) -> ClientPart | None:
         """What an extension does in this engine, for verbs of its own; None when it does nothing."""

@@ -61,6 +61,11 @@ class Stamp:
         if client_info is not None:
             self._meta[META_CLIENT_INFO] = client_info
 
+    @property
+    def revision(self) -> str:
+        """The version that it writes."""
+        return str(self._meta[META_VERSION])
+
     def request(
         self,
         params: Mapping[str, Any],

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import ErrorCode, LocalProtocolError, McpError
 from ..events import LimitHit, ListKind, ResourceUnwatched, ResourceWatched
 from ..extensions.extension import Extension, declares, not_declared
 from ..revisions import Revision
 from ..wire import jsonrpc
+from ..wire.jsoncodec import JsonValue
 from ..wire.jsonrpc import RequestId
 from .calls import IncomingRequest
 from .endpoint import Endpoint
@@ -34,6 +35,10 @@ from .subscriptions import (
     topics_of,
 )
 from .typing import to_wire
+
+if TYPE_CHECKING:
+    from ..server import ServerEngine
+    from .snapshot import Snapshot
 
 
 class Publisher(Endpoint):
@@ -132,6 +137,16 @@ class Publisher(Endpoint):
             raise LocalProtocolError(f"{request!r} is no subscription of this engine")
 
     # for the engine ------------------------------------------------------------------------------
+
+    def _write_snapshot(self, now: float) -> Snapshot:
+        from .snapshot import write_server
+
+        return write_server(cast("ServerEngine", self), now)
+
+    def _read_snapshot(self, snapshot: Mapping[str, JsonValue], now: float) -> None:
+        from .snapshot import read_server
+
+        read_server(cast("ServerEngine", self), snapshot, now)
 
     @property
     @abstractmethod

@@ -156,6 +156,10 @@ class ListenTable:
         """The resources that any of them wants to hear of."""
         return frozenset(self._by_uri)
 
+    def honored(self) -> list[tuple[IncomingRequest, SubscriptionFilter]]:
+        """Each of them, and what it is told of."""
+        return list(self._filters.items())
+
     def watches(self, uri: str) -> bool:
         """Whether any of them wants to hear of the resource at `uri`."""
         return uri in self._by_uri
