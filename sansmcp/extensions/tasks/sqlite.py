@@ -27,7 +27,8 @@ class SqliteTaskStore:
     """Keeps tasks in the database of `connection`, in a table of its own.
 
     One server process at a time: what another one has not finished counts as interrupted. The
-    connection must be usable in the thread that the server's loop runs in, and is yours to close.
+    connection must be usable in every thread that drives the server (with `sansmcp_threads` there are
+    several, one at a time: ``check_same_thread=False``), and is yours to close.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
