@@ -354,8 +354,9 @@ class Context:
         timeout: float | None = None,
     ) -> Ask[CreateMessageResult]:
         """Ask the client's model: see `Sample`. Deprecated in 2026-07-28."""
-        from .questions import Sample
+        from .questions import Sample, warn_deprecated
 
+        warn_deprecated(Sample, stacklevel=3)
         question = Sample(
             messages,
             max_tokens=max_tokens,
@@ -374,8 +375,9 @@ class Context:
 
     def list_roots(self, *, key: str | None = None, timeout: float | None = None) -> Ask[ListRootsResult]:
         """Ask where the client works: see `ListRoots`. Deprecated in 2026-07-28."""
-        from .questions import ListRoots
+        from .questions import ListRoots, warn_deprecated
 
+        warn_deprecated(ListRoots, stacklevel=3)
         return self._ask(ListRoots(key=key, timeout=timeout))
 
     @overload

@@ -8,6 +8,7 @@ Specification: 2026-07-28, client/elicitation, client/sampling, client/roots, ba
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, Generic, Literal, TypeAlias, TypeVar, cast
 
@@ -341,6 +342,17 @@ def check_askable(questions: Iterable[AnyQuestion], revision: Revision, declared
         needed = merged(needed, askable(question, revision, declared))
     if needed:
         raise CapabilityMissing(needed)
+
+
+_warned: set[str] = set()
+
+
+def warn_deprecated(kind: type[Question[Any]], *, stacklevel: int) -> None:
+    """Warn, once for each kind of question, that the protocol is about to lose it."""
+    if kind.method not in _warned:
+        _warned.add(kind.method)
+        told = f"{kind.method} is deprecated since revision 2026-07-28 of the protocol"
+        warnings.warn(told, DeprecationWarning, stacklevel=stacklevel)
 
 
 def _message(message: Message) -> SamplingMessage:

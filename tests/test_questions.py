@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Generator
 from typing import Any
 
@@ -257,6 +258,27 @@ def test_what_is_asked_is_not_in_the_repr() -> None:
         NeedsInput(state="secret"),
     ):
         assert "secret" not in repr(question)
+
+
+@pytest.mark.req("G1", "H1")
+def test_a_handler_that_asks_for_what_is_deprecated_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sansmcp.questions._warned", set())
+    app = App("old", state_keys=[KEY])
+
+    @app.tool()
+    def both(ctx: Context) -> str:
+        ctx.sample("greet", max_tokens=9)
+        ctx.list_roots()
+        ctx.elicit("who?", FORM)
+        return "done"
+
+    for version in ALL:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            Talk(app, version).converse("tools/call", {"name": "both"})
+        methods = [str(each.message).split()[0] for each in told]
+        assert methods == (["sampling/createMessage", "roots/list"] if version == ALL[0] else [])
+        assert all(each.category is DeprecationWarning and each.filename == __file__ for each in told)
 
 
 # capabilities -------------------------------------------------------------------------------------
