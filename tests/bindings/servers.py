@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 VERSION = "2026-07-28"
@@ -378,9 +379,35 @@ def good(*words: str) -> None:
     asyncio.run(sansmcp_asyncio.serve_stdio(app, **options))
 
 
+def every(binding: str) -> None:
+    """The app of `test_every_binding`, served by that binding."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+    from tests.bindings.every_app import app
+
+    match binding:
+        case "trio":
+            import trio
+
+            import sansmcp_trio
+
+            trio.run(sansmcp_trio.serve_stdio, app())
+        case "threads":
+            import sansmcp_threads
+
+            sansmcp_threads.serve_stdio(app())
+        case _:
+            import asyncio
+
+            import sansmcp_asyncio
+
+            asyncio.run(sansmcp_asyncio.serve_stdio(app()))
+
+
 if __name__ == "__main__":
     name, *rest = sys.argv[1:]
     if name in SPOILED:
         SPOILED[name]()
+    elif name == "every":
+        every(*rest)
     else:
         good(*rest)
