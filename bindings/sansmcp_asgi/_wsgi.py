@@ -8,6 +8,7 @@ Specification: PEP 3333; 2026-07-28, basic/transports/streamable-http.
 
 from __future__ import annotations
 
+import inspect
 import logging
 import secrets
 import time
@@ -17,8 +18,9 @@ from http import HTTPStatus
 from typing import Any, Final, Protocol, TypeAlias, TypedDict, Unpack
 
 from sansmcp.app import App
+from sansmcp.auth.resource_server import ResourceServer
 from sansmcp.clock import ClockPair
-from sansmcp.events import Event
+from sansmcp.events import Event, VerifyToken
 from sansmcp.http.exchange import EndResponse, HttpRequest, SendBody, StartResponse
 from sansmcp.http.gateway import DEFAULT_GATEWAY, GatewayPolicy, HttpGateway
 from sansmcp.http.guard import GuardPolicy
@@ -27,6 +29,7 @@ from sansmcp.inline import InlineHandlers
 from sansmcp.limits import Limits
 from sansmcp.revisions import Revision
 from sansmcp.wire.jsoncodec import JsonCodec
+from sansmcp_asyncio._tokens import verify_in_place
 
 from ._places import target
 
@@ -59,6 +62,10 @@ class WsgiOptions(TypedDict, total=False):
     codec: JsonCodec | None
     legacy: bool
     """Whether older clients are served, without sessions. **True** unless given."""
+    auth: ResourceServer | None
+    """Whom it lets in, by their access tokens; None, the default: everybody. Its verifier is a plain
+    function, called in several threads at once. If the application is mounted below a path, route
+    `ResourceServer.metadata_paths` to it as well."""
     strict: bool
     """Turn tolerances into faults."""
     on_event: Callable[[Event], object] | None
@@ -94,7 +101,9 @@ class WsgiApp:
         on_event: Callable[[Event], object] | None = None,
         **options: Any,
     ) -> None:
-        self._path: str | None = options.get("path", "/mcp")
+        auth: ResourceServer | None = options.get("auth")
+        self._paths: list[str | None] = [options.get("path", "/mcp")]
+        self._paths += () if auth is None else auth.metadata_paths
         self._make = partial(_Worker, app, carriage, on_event, options)
         self._idle: list[_Worker] = [self._make()]
 
@@ -105,7 +114,7 @@ class WsgiApp:
             worker = self._idle.pop()
         except IndexError:
             worker = self._make()
-        body = worker.serve(_request(environ, self._path), environ, start_response)
+        body = worker.serve(_request(environ, self._paths), environ, start_response)
         self._idle.append(worker)  # not one in which something broke
         return body
 
@@ -179,11 +188,24 @@ class _Worker:
             event = gateway.next_event()
             if event is None:
                 return
+            if isinstance(event, VerifyToken):
+                self._verify(event)
+                continue
             if self._on_event is not None:
                 self._on_event(event)
             failed = self._handlers.handle(event, now=time.monotonic())
             if failed is not None:
                 _log.error("%s", failed)
+
+    def _verify(self, event: VerifyToken) -> None:
+        """Find out who asks. Nobody is there who could await."""
+        server = self._gateway.server
+        found = verify_in_place(server, event, _clock())
+        if found is not None:
+            if inspect.iscoroutine(found):
+                found.close()
+            told = "the verifier wants to be awaited, for which there is no loop under WSGI"
+            server.verification_failed(event.exchange, told, time.monotonic())
 
     def _send(self) -> None:
         gateway, response = self._gateway, self._response
@@ -258,11 +280,11 @@ def _length(environ: Environ) -> int | HTTPStatus | None:
     return HTTPStatus.LENGTH_REQUIRED if coded else 0
 
 
-def _request(environ: Environ, path: str | None) -> HttpRequest:
+def _request(environ: Environ, paths: Sequence[str | None]) -> HttpRequest:
     """The head of a request."""
     place = _text(environ.get("PATH_INFO", ""))
     root = _text(environ.get("SCRIPT_NAME", ""))
-    place = target(place, root, environ.get("QUERY_STRING", ""), [path])
+    place = target(place, root, environ.get("QUERY_STRING", ""), paths)
     version = environ.get("SERVER_PROTOCOL", "HTTP/1.1").partition("/")[2]
     return HttpRequest(environ["REQUEST_METHOD"], place, list(_headers(environ)), http_version=version)
 

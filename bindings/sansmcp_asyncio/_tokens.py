@@ -19,6 +19,28 @@ if TYPE_CHECKING:
     from ._pump import Pump
 
 
+def verify_in_place(server: HttpServer, event: VerifyToken, clock: ClockPair) -> Awaitable[Any] | None:
+    """Call the verifier, and tell what it says; returns what has to be awaited first."""
+    try:
+        found = event.verifier(event.token)
+    except Exception as error:
+        server.verification_failed(event.exchange, _told(error), clock.now)
+        return None
+    if inspect.isawaitable(found):
+        return found
+    server.token_verified(event.exchange, found, clock)
+    return None
+
+
+def _told(error: Exception) -> str:
+    # What it says may quote the token, so only what it is and where is told.
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    where = "" if frame is None else f" in {frame.tb_frame.f_code.co_name}, line {frame.tb_lineno}"
+    return f"the verifier raised {type(error).__name__}{where}"
+
+
 class TokenChecks:
     """The tokens that are being verified for one server."""
 
@@ -29,17 +51,11 @@ class TokenChecks:
 
     def begin(self, event: VerifyToken, pump: Pump) -> None:
         """Find out who is behind a token. What is no coroutine is called in place."""
-        try:
-            found = event.verifier(event.token)
-        except Exception as error:
-            self._failed(event.exchange, error)
-            return
-        if not inspect.isawaitable(found):
-            self._found(event.exchange, found)
-            return
-        task = self._loop.create_task(self._wait(event.exchange, found, pump))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        found = verify_in_place(self._server, event, self._clock())
+        if found is not None:
+            task = self._loop.create_task(self._wait(event.exchange, found, pump))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
     def cancel(self) -> None:
         """Nobody waits for any of them."""
@@ -55,15 +71,11 @@ class TokenChecks:
             tell()
             pump.soon()
 
+    def _clock(self) -> ClockPair:
+        return ClockPair(now=self._loop.time(), unix=time.time())
+
     def _found(self, exchange: int, principal: Principal | None) -> None:
-        clock = ClockPair(now=self._loop.time(), unix=time.time())
-        self._server.token_verified(exchange, principal, clock)
+        self._server.token_verified(exchange, principal, self._clock())
 
     def _failed(self, exchange: int, error: Exception) -> None:
-        # What it says may quote the token, so only what it is and where is told.
-        frame = error.__traceback__
-        while frame is not None and frame.tb_next is not None:
-            frame = frame.tb_next
-        where = "" if frame is None else f" in {frame.tb_frame.f_code.co_name}, line {frame.tb_lineno}"
-        detail = f"the verifier raised {type(error).__name__}{where}"
-        self._server.verification_failed(exchange, detail, self._loop.time())
+        self._server.verification_failed(exchange, _told(error), self._loop.time())

@@ -10,13 +10,18 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
+import trio
 
 import sansmcp_asgi
+import sansmcp_threads
+import sansmcp_trio
 from sansmcp import App, Context, Event, Legacy, LimitHit, Principal, ResourceServer
+from sansmcp.errors import HttpFailure
 from sansmcp.events import VerifyToken
 from sansmcp_asyncio import HttpServing, connect
 
 from ..protected_support import ISSUER, RESOURCE, rules, who
+from . import wsgi_support
 from .asgi_support import BACKENDS, Script, on_both, pieces, scope_for
 from .http_support import text_of as text_of_result
 from .test_serve_http import text_of, tool
@@ -49,6 +54,11 @@ def breaks(token: str) -> Principal | None:
 async def breaks_later(token: str) -> Principal | None:
     await anyio.lowlevel.checkpoint()
     raise KeyError(token)
+
+
+async def waits(token: str) -> Principal | None:
+    await asyncio.sleep(0.01)
+    return known(token)
 
 
 async def never(token: str) -> Principal | None:
@@ -157,3 +167,64 @@ def test_options_are_typed() -> None:
     verifier: Callable[[str], Principal | None] = known
     auth = ResourceServer(resource=RESOURCE, authorization_servers=[ISSUER], verifier=verifier)
     assert HttpServing(make_app(), auth=auth).url
+
+
+# other bindings ----------------------------------------------------------------------------------
+
+
+@pytest.mark.req("T8")
+@pytest.mark.parametrize(
+    ("verifier", "token", "status"),
+    [
+        (known, "u-ann", 200),
+        (known, "other", 401),
+        (known, None, 401),
+        (breaks, "u-ann", 503),
+        (known_later, "u-ann", 503),
+    ],
+)
+def test_wsgi(verifier: Any, token: str | None, status: int) -> None:
+    events: list[Event] = []
+    app = sansmcp_asgi.wsgi_app(make_app(), auth=rules(verifier=verifier), on_event=events.append)
+    given = {} if token is None else {"h_authorization": f"Bearer {token}"}
+    answered = wsgi_support.ask(app, tool("whoami", {}), **given)
+    assert answered.status == status
+    if status == 200:
+        assert text_of(answered.json) == "u-ann"
+    if status == 503:
+        assert [e.limit for e in events if isinstance(e, LimitHit)] == ["verifier"]
+    assert "u-ann" not in repr(events)
+    place = {"REQUEST_METHOD": "GET", "PATH_INFO": rules().metadata_paths[0]}
+    metadata = wsgi_support.ask(app, None, **place)
+    assert metadata.json["resource"] == RESOURCE
+
+
+@pytest.mark.req("T8")
+def test_threads() -> None:
+    with sansmcp_threads.HttpServing(make_app(), auth=rules(verifier=known)) as serving:
+        for token, name in (("u-ann", "u-ann"), ("u-bob", "u-bob")):
+            headers = {"authorization": f"Bearer {token}"}
+            with sansmcp_threads.connect(serving.url, headers=headers) as client:
+                assert text_of_result(client.call_tool("whoami")) == name
+        with pytest.raises(HttpFailure, match="401"), sansmcp_threads.connect(serving.url):
+            pass
+    with sansmcp_threads.HttpServing(make_app(), auth=rules(verifier=waits)) as serving:
+        headers = {"authorization": "Bearer u-ann"}
+        with (
+            pytest.raises(HttpFailure, match="503"),
+            sansmcp_threads.connect(serving.url, headers=headers),
+        ):
+            pass
+
+
+@pytest.mark.req("T8")
+@VERIFIERS
+def test_trio(verifier: Any) -> None:
+    async def main() -> None:
+        with trio.fail_after(20):
+            async with sansmcp_trio.HttpServing(make_app(), auth=rules(verifier=verifier)) as serving:
+                headers = {"authorization": "Bearer u-ann"}
+                async with sansmcp_trio.connect(serving.url, headers=headers) as client:
+                    assert text_of_result(await client.call_tool("whoami")) == "u-ann"
+
+    trio.run(main)
