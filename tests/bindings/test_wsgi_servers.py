@@ -42,7 +42,12 @@ def hosted(host: str, name: str = "plain") -> Iterator[str]:
     """The address of one of `APPLICATIONS` under the server `host`, until the context ends."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        with _waitress(listening, name) if host == "waitress" else _gunicorn(host, listening, name):
+        applications = import_module("tests.bindings.wsgi_applications")
+        with (
+            waitress(listening, getattr(applications, name))
+            if host == "waitress"
+            else _gunicorn(host, listening, name)
+        ):
             until(lambda: _answers(url), f"{host} to answer", 20)
             yield url
 
@@ -56,10 +61,10 @@ def _answers(url: str) -> bool:
 
 
 @contextmanager
-def _waitress(listening: socket.socket, name: str) -> Iterator[None]:
+def waitress(listening: socket.socket, application: Any) -> Iterator[None]:
+    """Serve `application` at a socket that listens."""
     from waitress.server import create_server
 
-    application = getattr(import_module("tests.bindings.wsgi_applications"), name)
     server = create_server(application, sockets=[listening.dup()], threads=8)
     thread = threading.Thread(target=server.run, name="waitress", daemon=True)
     thread.start()
