@@ -6,7 +6,8 @@ import asyncio
 import inspect
 import webbrowser
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
+from weakref import WeakKeyDictionary
 
 from sansmcp.auth.client import AuthorizedClient
 from sansmcp.errors import LocalProtocolError, SansmcpError
@@ -20,6 +21,11 @@ from sansmcp.events import (
 from sansmcp.http.proxy import is_loopback
 from sansmcp.http.url import Url, parse_url
 from sansmcp.wire.http1 import Http1Server, RequestHead
+
+if TYPE_CHECKING:
+    from sansmcp.auth.tokens import Tokens
+
+    from ._client import Client
 
 OpenUrl = Callable[[str], object]
 """Shows the user an address. May be a coroutine function; what it returns does not matter, unless False."""
@@ -63,6 +69,9 @@ class Login:
         self._wait = wait_redirect
         self._catcher: Catcher | None = None
         self._task: asyncio.Task[None] | None = None
+        self._ended: asyncio.Future[None] | None = None
+        """Awaited by `log_in`."""
+        _LOGINS[client] = self
 
     def take(self, event: Event) -> None:
         """Begin with what `event` asks for."""
@@ -71,8 +80,25 @@ class Login:
                 self._do(self._listen(preferred))
             case AuthorizationUrlReady():
                 self._do(self._ask(event))
-            case AuthorizationGranted() | AuthorizationRefused():
+            case AuthorizationGranted():
                 self.stop()
+                if self._ended is not None and not self._ended.done():
+                    self._ended.set_result(None)
+            case AuthorizationRefused(error=error):
+                self.stop()
+                if self._ended is not None and not self._ended.done():
+                    self._ended.set_exception(error)
+
+    async def log_in(self) -> Tokens:
+        """Come by a token, if there is none. Raises `AuthorizationFailed`."""
+        assert self.pump is not None
+        if self._client.tokens is None:
+            self._ended = self.pump.loop.create_future()
+            self.pump.input(self._client.authorize)
+            await self._ended
+        tokens = self._client.tokens
+        assert tokens is not None
+        return tokens
 
     def stop(self) -> None:
         """Nobody waits for a browser any more. Harmless twice."""
@@ -144,6 +170,22 @@ class Login:
 
         self.pump.input(arrive)
         return taken
+
+
+async def log_in(client: Client) -> Tokens:
+    """Come by a token for the server of `client`, which was connected with ``auth``, if it has none yet.
+
+    Raises `AuthorizationFailed`; and LocalProtocolError for a client without ``auth``.
+    """
+    authorized = getattr(client.transport, "client", None)
+    login = _LOGINS.get(authorized) if isinstance(authorized, AuthorizedClient) else None
+    if login is None:
+        raise LocalProtocolError("log_in: this client was connected without auth")
+    return await login.log_in()
+
+
+_LOGINS: Final[WeakKeyDictionary[AuthorizedClient, Login]] = WeakKeyDictionary()
+"""Who does it for which client."""
 
 
 class Catcher:

@@ -170,6 +170,50 @@ def prompt(target: Target, words: list[str], settings: Settings) -> None:
     commands.prompt(target, words, settings)
 
 
+@_command("[SERVER]")
+@click.option("--client-id", metavar="ID", help="By what the authorization server knows this program.")
+@click.option("--client-secret-env", metavar="VAR", help="The secret that goes with it is in this variable.")
+@click.option("--scope", "scopes", multiple=True, metavar="SCOPE", help="Ask for this right too. Repeatable.")
+@click.option("--no-browser", is_flag=True, help="Only show the address, and open no browser.")
+def login(
+    target: Target,
+    words: list[str],
+    settings: Settings,
+    client_id: str | None,
+    client_secret_env: str | None,
+    scopes: tuple[str, ...],
+    no_browser: bool,
+) -> None:
+    """Log in at a server that is reached over HTTP, with a browser.
+
+    The tokens are kept in a file that only you can read, and used by all commands.
+
+    \b
+    Examples:
+      sansmcp login https://example.com/mcp
+      sansmcp login my-server --scope files:write
+    """
+    from . import login as logging_in
+
+    options = logging_in.LoginOptions(
+        client_id=client_id, client_secret_env=client_secret_env, scopes=scopes, browser=not no_browser
+    )
+    logging_in.login(target, words, settings, options)
+
+
+@_command("[SERVER]")
+def logout(target: Target, words: list[str], settings: Settings) -> None:
+    """Remove the tokens of a server from this computer.
+
+    \b
+    Example:
+      sansmcp logout https://example.com/mcp
+    """
+    from . import login as logging_in
+
+    logging_in.logout(target, words, settings)
+
+
 @cli.command(epilog=EXIT_CODES)
 @click.argument("target", required=False)
 @click.option(

@@ -5,7 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from sansmcp.errors import AuthorizationRequired, HttpFailure, NetworkFailure, NetworkProblem
+from sansmcp.errors import (
+    AuthorizationFailed,
+    AuthorizationRequired,
+    HttpFailure,
+    NetworkFailure,
+    NetworkProblem,
+)
 
 from .failures import NO_CONNECTION, TIMED_OUT, CommandError
 from .text import one_line
@@ -20,7 +26,10 @@ _PAGE: Final = re.compile(r"\s*<(?:!doctype|html|head|body)", re.IGNORECASE)
 _TITLE: Final = re.compile(r"<title>([^<]*)", re.IGNORECASE)
 _CHALLENGE: Final = re.compile(r'\b(error_description|error|scope)="([^"]{1,200})"')
 _ADVICE: Final = {
-    401: "the server wants to know who asks, or does not know the token: see --bearer-env and --header",
+    401: (
+        "the server wants to know who asks, or does not know the token: "
+        "see sansmcp login, --bearer-env, --header"
+    ),
     403: "the server does not let whoever asks do this: give another token, or one with more rights",
     404: "nothing is there: is the path right? It is often /mcp",
     405: "the server takes no POST there: is the path right? It is often /mcp",
@@ -39,6 +48,11 @@ def from_http(error: HttpFailure, subject: str) -> CommandError:
     """`subject` is what was asked, or of whom."""
     if isinstance(error, NetworkFailure):
         return _no_network(error, subject)
+    if isinstance(error, AuthorizationFailed):
+        problem = {"problem": error.problem.name.lower()}
+        return CommandError(
+            NO_CONNECTION, "unauthorized", f"{subject}: {_told(error, subject)}", details=problem
+        )
     details: dict[str, Any] = {"status": error.status}
     kind = "unauthorized" if isinstance(error, AuthorizationRequired) else "http_error"
     status, page = error.status, _PAGE.match(error.excerpt) is not None

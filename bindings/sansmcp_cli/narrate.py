@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -15,6 +16,10 @@ from .text import one_line, shorten, size
 
 MAX_PARSED: Final = 1024 * 1024
 """Messages up to this size are looked into, and so can be shown without their secrets."""
+
+
+_FORM: Final = re.compile(rb"[a-z_]+=[!-~]*(?:&[a-z_]+=[!-~]*)+")
+_SHOWN_FIELDS: Final = frozenset({"grant_type", "scope", "resource", "redirect_uri"})
 
 
 def tell_event(event: Event) -> str:
@@ -62,6 +67,13 @@ def tell_event(event: Event) -> str:
             return f"{type(event).__name__}: {name}{event.reason}"
         case e.SubscriptionInterrupted() | e.DeliveryFailed() | e.ServerStreamEnded():
             return f"{type(event).__name__}: {_error(event.error)}"
+        case e.AuthorizationGranted():
+            how = "renewed" if event.refreshed else "granted"
+            return (
+                f"AuthorizationGranted: {how} by {event.issuer} for {' '.join(event.scopes) or 'the usual'}"
+            )
+        case e.AuthorizationRefused():
+            return f"AuthorizationRefused: {_error(event.error)}"
         case e.PeerGone():
             code = "" if event.returncode is None else f": exit code {event.returncode}"
             return f"PeerGone{code}{', restarting' if event.restarting else ''}"
@@ -77,6 +89,8 @@ def tell_message(line: bytes, redactor: Redactor, limit: int) -> str:
     """A message on the wire on one line, without secrets: what it is, then the beginning of it."""
     if len(line) > MAX_PARSED:
         return f"(a line of {size(len(line))}, not shown)"
+    if _FORM.fullmatch(line) is not None:
+        return f"form  {one_line(_form(line.decode()), limit)}"
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
@@ -88,6 +102,12 @@ def tell_message(line: bytes, redactor: Redactor, limit: int) -> str:
         return f"(nested too deeply, {size(len(line))}, not shown)"
     told = f"{message_kind(value)}  {one_line(shown, limit)}"
     return told if len(shown) <= limit else f"{told} ({size(len(line))})"
+
+
+def _form(text: str) -> str:
+    """What is asked of an authorization server: of nearly all of it, the value is a secret."""
+    pairs = (pair.partition("=") for pair in text.split("&"))
+    return ", ".join(f"{name}={value}" if name in _SHOWN_FIELDS else name for name, _, value in pairs)
 
 
 def message_kind(message: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from sansmcp import __version__
@@ -13,14 +13,23 @@ from sansmcp.types import Implementation
 
 from .failures import usage
 from .headers import secrets_in
+from .login import secrets_stored, stored
 from .redact import Redactor
 from .settings import Settings, check_folder
 from .targets import CommandTarget, HttpTarget, Target
 
 if TYPE_CHECKING:
+    from sansmcp.auth.oauth import OAuth
     from sansmcp_asyncio import EngineOptions, Opening
 
     from .trace import Trace
+
+
+class AuthOptions(TypedDict, total=False):
+    """How tokens are come by."""
+
+    auth: OAuth | None
+    open_url: Callable[[str], object]
 
 
 def secrets_of(target: Target, settings: Settings) -> dict[str, str]:
@@ -28,9 +37,11 @@ def secrets_of(target: Target, settings: Settings) -> dict[str, str]:
     if isinstance(target, CommandTarget):
         return _environment(target, settings)
     parts = urlsplit(target.url)
+    headers = _headers(target, settings)
     proxy = urlsplit(settings.proxy or "")
     return {
-        **secrets_in(_headers(target, settings)),
+        **secrets_in(headers),
+        **({} if "authorization" in headers else secrets_stored(target)),
         **{f"query {name}": value for name, value in parse_qsl(parts.query)},
         "query": parts.query,
         "proxy password": proxy.password or "",
@@ -48,9 +59,16 @@ def announcement(target: Target, settings: Settings, redactor: Redactor) -> str:
 
 
 def opening(
-    target: Target, settings: Settings, trace: Trace | None, stderr: Callable[[bytes], object]
+    target: Target,
+    settings: Settings,
+    trace: Trace | None,
+    stderr: Callable[[bytes], object],
+    auth: AuthOptions | None = None,
 ) -> Opening:
-    """The connection to be. Raises CommandError for options that cannot be used."""
+    """The connection to be. Raises CommandError for options that cannot be used.
+
+    Tokens are those that are kept, unless `auth` says otherwise.
+    """
     from sansmcp_asyncio import connect
 
     info = Implementation(name="sansmcp", version=__version__)
@@ -61,10 +79,14 @@ def opening(
         "strict": settings.strict,
     }
     if isinstance(target, HttpTarget):
+        headers = _headers(target, settings)
+        if auth is None:
+            auth = {"auth": stored(target, headers)}
         return connect(
             target.url,
             info=info,
-            headers=_headers(target, settings),
+            headers=headers,
+            **auth,
             ssl=_tls(settings),
             proxy=settings.proxy,
             on_event=on_event,

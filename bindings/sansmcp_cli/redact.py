@@ -18,12 +18,18 @@ _TELLING: Final = re.compile(
     r"(^|_)(token|pat|pwd)s?($|_)",
     re.IGNORECASE,
 )
-_HARMLESS: Final = frozenset({"progress_token", "authorization_servers", "pwd"})
+_HARMLESS: Final = frozenset(
+    {
+        *("progress_token", "authorization_servers", "pwd", "token_type", "token_endpoint"),
+        *("authorization_endpoint", "token_endpoint_auth_method", "token_endpoint_auth_methods_supported"),
+        "authorization_response_iss_parameter_supported",
+    }
+)
 _PLACES: Final = ("file", "path", "dir", "sock", "authority", "url", "uri")
 """Ends of names of variables that say where something is, not what it is."""
 _SCHEMA: Final = frozenset({"type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const", "description"})
 
-_SCHEME: Final = re.compile(r"\b(Bearer|Basic|DPoP)\s+[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE)
+_SCHEME: Final = re.compile(r"\b(Bearer|Basic|DPoP)\s+(?![a-z_]+=\")[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE)
 _KNOWN_FORM: Final = re.compile(
     r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*|\b(?:sk|pk|rk)[-_][\w-]{16,}|"
     r"\bgh[a-z]_\w{16,}|\bxox[a-z]-[\w-]{10,}|\bAKIA\w{16}"

@@ -13,7 +13,7 @@ from sansmcp.errors import ConnectionEnded, SansmcpError
 
 from .explain import from_call, from_connect
 from .failures import NO_CONNECTION, TIMED_OUT, CommandError
-from .reach import announcement, opening, secrets_of
+from .reach import AuthOptions, announcement, opening, secrets_of
 from .redact import Redactor
 from .settings import Settings
 from .signals import end_on_sigterm
@@ -27,19 +27,31 @@ T = TypeVar("T")
 
 
 def run(
-    target: Target, settings: Settings, work: Callable[[Client], Awaitable[T]], *, trail: bool = False
+    target: Target,
+    settings: Settings,
+    work: Callable[[Client], Awaitable[T]],
+    *,
+    trail: bool = False,
+    auth: AuthOptions | None = None,
 ) -> T:
     """Connect to `target`, do `work` and disconnect. Raises CommandError for whatever goes wrong.
 
-    With `trail` it also tells what was tried to connect.
+    With `trail` it also tells what was tried to connect. `auth` is how tokens are come by, where that is not
+    by what is kept.
     """
     try:
-        return asyncio.run(_run(target, settings, work, trail))
+        return asyncio.run(_run(target, settings, work, trail, auth))
     except asyncio.CancelledError:
         raise CommandError(128 + signal.SIGTERM, "terminated", "terminated") from None
 
 
-async def _run(target: Target, settings: Settings, work: Callable[[Client], Awaitable[T]], trail: bool) -> T:
+async def _run(
+    target: Target,
+    settings: Settings,
+    work: Callable[[Client], Awaitable[T]],
+    trail: bool,
+    auth: AuthOptions | None,
+) -> T:
     end_on_sigterm()  # the server must not be left behind
     redactor = Redactor(secrets_of(target, settings), os.environ)
     errors = ServerErrors(redactor, show=settings.stderr)
@@ -47,7 +59,7 @@ async def _run(target: Target, settings: Settings, work: Callable[[Client], Awai
     if trace is not None:
         trace.note("·", announcement(target, settings, redactor))
     try:
-        async with opening(target, settings, trace, errors) as client:
+        async with opening(target, settings, trace, errors, auth) as client:
             return await work(client)
     except SansmcpError as error:
         failure = from_connect(error, target.name, pinned=settings.mode != "auto")

@@ -89,9 +89,9 @@ async def test_visitors_who_were_not_sent_are_turned_away() -> None:
         writer.close()
         browser.open(url)
 
-    async with auth_server() as server:
-        async with connect(server.url, auth=OAuth(), open_url=open_url, on_event=said.append):
-            await browser.pages[0]
+    options: Any = {"auth": OAuth(), "open_url": open_url, "on_event": said.append}
+    async with auth_server() as server, connect(server.url, **options):
+        await browser.pages[0]
     assert len([e for e in said if isinstance(e, MessageIgnored)]) == 1
 
 
@@ -108,9 +108,9 @@ async def test_the_application_takes_the_browser_back_by_itself() -> None:
         return await back
 
     auth = OAuth(redirect_uri="https://app.example/cb")
-    async with auth_server() as server:
-        async with connect(server.url, auth=auth, open_url=open_url, wait_redirect=wait) as client:
-            await client.list_tools()
+    options: Any = {"auth": auth, "open_url": open_url, "wait_redirect": wait}
+    async with auth_server() as server, connect(server.url, **options) as client:
+        await client.list_tools()
 
 
 async def refused(problem: Problem, auth: OAuth | None = None, **options: Any) -> str:
@@ -256,7 +256,8 @@ def test_a_file_of_another_kind_is_refused_and_later_counts_as_empty(tmp_path: P
 @pytest.mark.parametrize(
     "entry",
     [
-        '{"access_token": 5}', "{}", '{"access_token": "t", "token_type": "b", "issuer": null, "resource": "r"}',
+        '{"access_token": 5}', "{}",
+        '{"access_token": "t", "token_type": "b", "issuer": null, "resource": "r"}',
         '{"access_token": "t", "token_type": "b", "issuer": "i", "resource": "r", "scopes": [1]}',
         '{"access_token": "t", "token_type": "b", "issuer": "i", "resource": "r", "expires_at": true}',
         '{"access_token": "t", "token_type": "b", "issuer": "i", "resource": "r", "expires_at": {}}',
