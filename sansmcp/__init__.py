@@ -427,6 +427,9 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
     from .session.rounds import Round as Round
     from .session.sealing import HmacSealer as HmacSealer
     from .session.sealing import StateSealer as StateSealer
+    from .session.single_use import SingleUse as SingleUse
+    from .session.single_use import UsedInMemory as UsedInMemory
+    from .session.single_use import UsedStates as UsedStates
     from .session.subscriptions import ChangeBuffer as ChangeBuffer
     from .session.subscriptions import Relisten as Relisten
     from .session.suspended import SuspendedCall as SuspendedCall
@@ -588,6 +591,7 @@ _HOMES: Final = {
         "Auto Evidence Legacy Outcome Pin ProbeContext ProbeOutcome Step TransportKind Verdict classify_probe"
     ),
     "session.sealing": "HmacSealer StateSealer",
+    "session.single_use": "SingleUse UsedInMemory UsedStates",
     "session.rounds": "IncomingQuestion Round",
     "session.subscriptions": "ChangeBuffer Relisten",
     "session.suspended": "SuspendedCall",

@@ -17,6 +17,7 @@ def test_the_invariant_holds(name: str, path: Path) -> None:
     load(name)(path.read_bytes())
 
 
+@pytest.mark.req("AA4")
 @pytest.mark.parametrize("name", targets())
 def test_a_target_states_its_invariant_and_takes_anything(name: str) -> None:
     module = importlib.import_module(f"fuzz.targets.{name}")
