@@ -59,6 +59,8 @@ class HttpOptions(TypedDict, total=False):
     """Responses that may be open at once, **16 384** unless given; past it requests are answered 503."""
     legacy: bool
     """Whether clients of the revisions before 2026-07-28 are served. **True** unless given."""
+    stateless: bool
+    """Whether these are served without sessions, so that any process can. **False** unless given."""
     old_sse: OldSsePaths | None
     """Where HTTP+SSE, the transport of 2024-11-05, is spoken as well; None, the default: nowhere."""
     auth: ResourceServer | None
