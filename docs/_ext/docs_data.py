@@ -113,6 +113,12 @@ STATE_NOTES: Final[Mapping[str, Mapping[str, str]]] = {
         "ANSWERED": "A result or an error was sent.",
         "CANCELLED": "`RequestCancelled` told of it; an answer is not sent any more.",
     },
+    "dialed connection": {
+        "IDLE": "Not begun yet.",
+        "CONNECTING": "`Connect` or `ConnectUnix` was handed out.",
+        "OPEN": "The engine speaks.",
+        "GONE": "It has ended, and none will follow.",
+    },
     "child process": {
         "IDLE": "Not started yet.",
         "SPAWNING": "`Spawn` was handed out.",
@@ -368,6 +374,7 @@ GENERATED: Final[Mapping[str, Callable[[], str]]] = {
     "reconnect": lambda: defaults_table(sansmcp.ReconnectPolicy),
     "connections": lambda: defaults_table(ConnectionPolicy),
     "sessions": lambda: defaults_table(SessionPolicy),
+    "pings": lambda: defaults_table(sansmcp.PingPolicy),
     "restart": lambda: defaults_table(stdio.RestartPolicy, RESTART_NOTES),
     "probe": probe_table,
     "handshake": handshake_table,

@@ -1,7 +1,8 @@
 """The frames of a WebSocket, over wsproto: bytes in, messages out, and the other way round.
 
 One message is one text message of the WebSocket, in however many fragments and frames it comes. Any
-division of the stream into chunks gives the same events. What a peer does, and what comes of it:
+division of the stream into chunks gives the same events, except that a message which is both too large
+and no UTF-8 may be told for one of them or for both. What a peer does, and what comes of it:
 
 ===================================  ===========================================================
 a message larger than allowed        dropped up to its end, and told once, as `LineFault`; the next
