@@ -17,8 +17,18 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
     from .app import App as App
     from .app import Invocation as Invocation
     from .app import ToolError as ToolError
+    from .auth.addresses import AddressPolicy as AddressPolicy
+    from .auth.client import AuthorizedClient as AuthorizedClient
+    from .auth.clients import ClientAuthentication as ClientAuthentication
+    from .auth.grants import AuthorizationCode as AuthorizationCode
+    from .auth.oauth import Grant as Grant
+    from .auth.oauth import OAuth as OAuth
     from .auth.principal import Principal as Principal
+    from .auth.registration import Registration as Registration
     from .auth.resource_server import ResourceServer as ResourceServer
+    from .auth.tokens import MemoryTokenStore as MemoryTokenStore
+    from .auth.tokens import Tokens as Tokens
+    from .auth.tokens import TokenStore as TokenStore
     from .client import ClientEngine as ClientEngine
     from .clock import ClockPair as ClockPair
     from .clock import Deadlines as Deadlines
@@ -32,6 +42,8 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
     from .dialing import (
         UnixAddress as UnixAddress,
     )
+    from .errors import AuthorizationFailed as AuthorizationFailed
+    from .errors import AuthorizationProblem as AuthorizationProblem
     from .errors import (
         AuthorizationRequired as AuthorizationRequired,
     )
@@ -138,6 +150,12 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
         AbandonRequest as AbandonRequest,
     )
     from .events import (
+        AccessUndecided as AccessUndecided,
+    )
+    from .events import AuthorizationGranted as AuthorizationGranted
+    from .events import AuthorizationRefused as AuthorizationRefused
+    from .events import AuthorizationUrlReady as AuthorizationUrlReady
+    from .events import (
         ChangesMissed as ChangesMissed,
     )
     from .events import (
@@ -194,6 +212,7 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
     from .events import (
         Reconnect as Reconnect,
     )
+    from .events import RedirectNeeded as RedirectNeeded
     from .events import (
         RequestCancelled as RequestCancelled,
     )
@@ -245,6 +264,7 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
     from .events import (
         SubscriptionOpened as SubscriptionOpened,
     )
+    from .events import TokensNotKept as TokensNotKept
     from .events import (
         ToolExcluded as ToolExcluded,
     )
@@ -545,6 +565,13 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
 __version__: Final = "0.1.0"
 
 _HOMES: Final = {
+    "auth.tokens": "Tokens TokenStore MemoryTokenStore",
+    "auth.registration": "Registration",
+    "auth.oauth": "OAuth Grant",
+    "auth.grants": "AuthorizationCode",
+    "auth.clients": "ClientAuthentication",
+    "auth.client": "AuthorizedClient",
+    "auth.addresses": "AddressPolicy",
     "app": "App Invocation ToolError",
     "auth.principal": "Principal",
     "auth.resource_server": "ResourceServer",
@@ -552,7 +579,8 @@ _HOMES: Final = {
     "clock": "ClockPair Deadlines",
     "context": "Context",
     "errors": (
-        "AuthorizationRequired CallCancelled CallFailure CallSuspended CallTimeout "
+        "AuthorizationFailed AuthorizationProblem AuthorizationRequired CallCancelled CallFailure "
+        "CallSuspended CallTimeout "
         "CapabilityMissing CloseReason ConnectFailure ConnectTimeout ConnectionEnded ErrorCode "
         "HandshakeFailed HttpFailure InputRefused InvalidAnswer InvalidResponse "
         "LocalProtocolError McpError NetworkFailure NetworkProblem NoCommonVersion "
@@ -561,7 +589,8 @@ _HOMES: Final = {
         "UnsupportedProtocolVersion"
     ),
     "events": (
-        "AbandonRequest ChangesMissed CloseConnection DeliveryFailed DeviationTolerated "
+        "AbandonRequest AccessUndecided AuthorizationGranted AuthorizationRefused AuthorizationUrlReady ChangesMissed "
+        "CloseConnection DeliveryFailed DeviationTolerated RedirectNeeded TokensNotKept "
         "ElicitationCompleted EraDecided Event Harmless InputRequired InputWithdrawn LimitHit "
         "ListChanged ListKind LogReceived "
         "MessageIgnored NotificationReceived PeerGone ProgressReported Reconnect RequestCancelled "

@@ -105,6 +105,11 @@ def no_named_place(world: World) -> None:
     world.challenge = "Bearer"
 
 
+def at_its_own(world: World) -> None:
+    world.challenge = 'Bearer resource_metadata="https://mcp.example/own"'
+    world.at["https://mcp.example/own"] = as_json(world.resource)
+
+
 FOUND: list[tuple[str, list[Edit], list[str]]] = [
     ("a challenge without parameters", [no_named_place], [PRM_AT, AS_AT]),
     ("a page instead of the document",
@@ -137,8 +142,7 @@ FOUND: list[tuple[str, list[Edit], list[str]]] = [
          "https://mcp.example/moved": as_json(w.resource)})],
      [PRM_AT, "https://mcp.example/moved", AS_AT]),
     ("metadata at a place of its own",
-     [lambda w: (setattr(w, "challenge", 'Bearer resource_metadata="https://mcp.example/own"'),
-                 w.at.update({"https://mcp.example/own": as_json(w.resource)}))],
+     [at_its_own],
      ["https://mcp.example/own", AS_AT]),
     ("JSON of a kind of its own",
      [lambda w: w.at.update({PRM_AT: (200, [("content-type", "Application/Problem+JSON; x=y")],
@@ -155,7 +159,7 @@ def test_odd_answers_on_the_way_do_not_end_it(edits: list[Edit], want: list[str]
     for change in edits:
         change(world)
     world.start()
-    assert world.one(EraDecided)
+    world.one(EraDecided)
     assert [path.removeprefix("GET ") for path in world.paths if path.startswith("GET")] == want
 
 
@@ -167,7 +171,7 @@ def test_an_issuer_with_a_slash_is_another_one() -> None:
     world = World()
     world.resource["authorization_servers"] = [f"{AS}/"]
     world.server["issuer"] = f"{AS}/"
-    assert world.start().one(EraDecided)
+    world.start().one(EraDecided)
 
 
 @pytest.mark.case("A-05")
@@ -383,7 +387,7 @@ def test_a_challenge_that_points_into_the_network_is_told_and_not_followed() -> 
         world = World()
         world.challenge = f'Bearer resource_metadata="{place}"'
         world.start()
-        assert world.one(EraDecided)  # by the well-known places
+        world.one(EraDecided)  # by the well-known places
         told = world.one(DeviationTolerated)
         assert told.fault is PeerFault.INVALID_CHALLENGE
         assert not world.to(place)
@@ -394,7 +398,7 @@ def test_who_allows_it_may_be_sent_anywhere() -> None:
     world = World(addresses=AddressPolicy(private=True, foreign_metadata=True))
     world.challenge = 'Bearer resource_metadata="https://10.0.0.1/x"'
     world.at["https://10.0.0.1/x"] = as_json(world.resource)
-    assert world.start().one(EraDecided)
+    world.start().one(EraDecided)
     assert world.paths[0] == "GET https://10.0.0.1/x"
 
 
@@ -407,7 +411,7 @@ def test_without_iss_where_it_was_not_promised() -> None:
     world = World()
     NO_ISS(world)
     user(iss=None)(world)
-    assert world.start().one(EraDecided)
+    world.start().one(EraDecided)
 
 
 @pytest.mark.req("T2")
@@ -441,7 +445,7 @@ def test_a_code_for_another_state_is_told_and_changes_nothing(url: str) -> None:
     assert not world.client.redirect_received(f"{right}&state=another", world.now)
     assert world.client.redirect_received(right, world.now)
     world.drain()
-    assert world.one(EraDecided)
+    world.one(EraDecided)
     assert not world.client.redirect_received(right, world.now)
     world.drain()
     assert world.of(MessageIgnored)[2:] == []  # nobody is there who could tell
@@ -580,7 +584,7 @@ def test_an_address_that_is_given_needs_no_question() -> None:
 def test_the_token_endpoint_answers_201() -> None:
     world = World()
     world.at[f"{AS}/token"] = lambda asked: (201, *world.give(asked)[1:])
-    assert world.start().one(EraDecided)
+    world.start().one(EraDecided)
 
 
 def test_an_authorization_endpoint_with_a_query() -> None:

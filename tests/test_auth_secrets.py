@@ -111,7 +111,8 @@ def test_somebody_who_repeats_what_he_was_told(place: str) -> None:
 
 @pytest.mark.req("T9")
 def test_a_server_that_repeats_the_token() -> None:
-    world = Watched().start()
+    world = Watched()
+    world.start()
     for status in (403, 404, 500, 200):
         world.guard = lambda asked, status=status: (  # type: ignore[misc]
             status, [("content-type", "text/plain")], f"you said {asked.headers}".encode()

@@ -84,7 +84,7 @@ def test_the_way_to_a_token_over_connections() -> None:
     assert dict(home.requests[-1][0].headers.items())["authorization"] == "Bearer t0ken"
     assert all("authorization" not in dict(head.headers.items()) for head, _ in other.requests)
     net.answer(home, DISCOVER)
-    assert net.one(EraDecided)
+    net.one(EraDecided)
     net.advance(5.0)
     assert other.closed
     assert not home.closed
@@ -111,7 +111,7 @@ def test_others_are_reached_by_their_own_proxies() -> None:
     assert other.secured == "as.example"
     net.open(other)
     net.document(other, SERVER)
-    assert net.one(AuthorizationUrlReady)
+    net.one(AuthorizationUrlReady)
 
 
 def test_a_place_that_cannot_be_reached() -> None:

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from ._authorize import log_in
     from ._client import Client, Opening
     from ._connect import connect
     from ._events import Events
@@ -50,6 +51,7 @@ __all__ = [
     "Connections",
     "EngineOptions",
     "Events",
+    "FileTokenStore",
     "HttpClientOptions",
     "HttpOptions",
     "HttpServing",
@@ -68,6 +70,7 @@ __all__ = [
     "connect_many",
     "connect_memory",
     "jwt_verifier",
+    "log_in",
     "serve_http",
     "serve_stdio",
     "serve_tcp",
@@ -79,6 +82,8 @@ __all__ = [
 ]
 
 _HOMES: Final = {
+    "_authorize": ("log_in",),
+    "_token_file": ("FileTokenStore",),
     "_client": ("Client", "Opening"),
     "_connect": ("connect",),
     "_events": ("Events",),

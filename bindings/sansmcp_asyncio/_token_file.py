@@ -138,7 +138,9 @@ def _load(kind: type[T], entry: object) -> T | None:
     if not isinstance(entry, dict):
         return None
     known = {field.name: field for field in attrs.fields(kind)}
-    values = {name: tuple(v) if isinstance(v, list) else v for name, v in entry.items() if name in known}
+    values: dict[str, Any] = {
+        name: tuple(v) if isinstance(v, list) else v for name, v in entry.items() if name in known
+    }
     if any(not _fits(str(known[name].type), value) for name, value in values.items()):
         return None
     try:

@@ -16,7 +16,7 @@ from sansmcp.errors import AuthorizationProblem, LocalProtocolError
 from . import documents
 from .failures import usage
 from .settings import Settings
-from .targets import HttpTarget, Target
+from .targets import HttpTarget, StreamTarget, Target
 from .text import one_line
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ class _LogInFirst:
         """Say what to do."""
         from sansmcp.auth.steps import fail
 
+        yield from ()
         fail(AuthorizationProblem.NOT_ASKED, f"log in first: sansmcp login {flow.server}")
-        yield
 
 
 def stored(target: HttpTarget, headers: Mapping[str, str]) -> OAuth | None:
@@ -113,6 +113,8 @@ class LoginOptions:
 def _over_http(target: Target, words: list[str], settings: Settings) -> HttpTarget:
     if words:
         raise usage(f"unexpected argument {one_line(words[0], 60)!r}")
+    if isinstance(target, StreamTarget):
+        raise usage(f"{target.name}: logging in is for HTTP; give an authorization header, if it takes one")
     if not isinstance(target, HttpTarget):
         raise usage(f"{target.name} is started here: nobody logs in there; its secrets are given with --env")
     if "authorization" in {name.lower() for name in (*target.headers, *settings.headers)}:

@@ -119,6 +119,11 @@ STATE_NOTES: Final[Mapping[str, Mapping[str, str]]] = {
         "OPEN": "The engine speaks.",
         "GONE": "It has ended, and none will follow.",
     },
+    "authorization": {
+        "IDLE": "Not begun.",
+        "GRANTED": "`AuthorizationGranted` told of it; what waited goes on.",
+        "FAILED": "`AuthorizationRefused` told why; what waited has failed.",
+    },
     "child process": {
         "IDLE": "Not started yet.",
         "SPAWNING": "`Spawn` was handed out.",
@@ -342,6 +347,8 @@ ENGINE_INPUTS: Final = (
     "exchange_closed",
     "exchange_refused",
     "exchange_failed",
+    "exchange_held",
+    "exchange_released",
     "handle_timeout",
 )
 

@@ -55,7 +55,8 @@ class Browser:
 @pytest.mark.req("T2", "T4")
 @in_loop
 async def test_the_whole_way_on_this_computer() -> None:
-    browser, said = Browser(), []
+    browser = Browser()
+    said: list[Any] = []
     async with auth_server() as server:
         async with connect(server.url, auth=OAuth(), open_url=browser.open, on_event=said.append) as client:
             await client.call_tool("echo", {})
