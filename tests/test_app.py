@@ -422,9 +422,12 @@ def test_a_message_in_a_reply_out() -> None:
 @pytest.mark.req("W1", "C6", "C7")
 def test_a_message_and_its_headers_in_a_reply_out() -> None:
     app = App("s")
-    region = {"type": "string", "x-mcp-header": "Region"}
+    schema: Any = {
+        "type": "object",
+        "properties": {"region": {"type": "string", "x-mcp-header": "Region"}},
+    }
 
-    @app.tool(input_schema={"type": "object", "properties": {"region": region}})
+    @app.tool(input_schema=schema)
     def where(region: str = "") -> str:
         return region
 

@@ -142,7 +142,7 @@ def test_a_handler_that_asks_reports_and_logs_meanwhile(version: str) -> None:
     if version == MODERN:
         first = talk.tool("tells", _meta=meta)
         assert told() == [1, "before"]
-        answers = {"roots-1": {"roots": []}}
+        answers: dict[str, Any] = {"roots-1": {"roots": []}}
         talk.sent.clear()
         talk.tool("tells", inputResponses=answers)
         assert told() == []
