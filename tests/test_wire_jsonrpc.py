@@ -383,5 +383,14 @@ def test_absent_has_a_name() -> None:
 def test_the_envelope_needs_no_engine() -> None:
     code = "import sys, sansmcp.wire.jsonrpc; print(*(m for m in sys.modules if m.startswith('sansmcp.')))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    allowed = {"wire", "wire.jsonrpc", "wire.jsoncodec", "wire.depth", "errors", "limits", "revisions"}
+    allowed = {
+        "wire",
+        "wire.jsonrpc",
+        "wire.jsoncodec",
+        "wire.depth",
+        "errors",
+        "limits",
+        "records",
+        "revisions",
+    }
     assert {name.removeprefix("sansmcp.") for name in done.stdout.split()} <= allowed
