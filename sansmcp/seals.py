@@ -35,6 +35,7 @@ class Seals:
         if sealer is not None and keys:
             raise LocalProtocolError("state_keys are for the sealer that there is without `sealer`")
         self._sealer = HmacSealer(keys) if keys else sealer
+        self._drawn: dict[str, StateSealer] = {}
         self._principal = principal
 
     def resume(self, context: Context, *, now: float) -> None:
@@ -97,7 +98,8 @@ class Seals:
                 raise LocalProtocolError(
                     f"{context.request!r}: its state cannot be sealed; give the App state_keys"
                 )
-            self._sealer = HmacSealer([entropy(MIN_KEY)])
+            # Hosts with threads may come here at once: the first key is everybody's.
+            self._sealer = self._drawn.setdefault("key", HmacSealer([entropy(MIN_KEY)]))
         return self._sealer
 
     def principal_of(self, request: IncomingRequest) -> str | None:

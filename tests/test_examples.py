@@ -10,6 +10,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import httpx
@@ -43,7 +44,7 @@ def test_an_example_is_short(path: Any) -> None:
     tree: Any = compile(text, str(path), "exec", flags=flags)
     for node in (*tree.body[:1], *tree.body):
         if node is tree.body[0] or isinstance(node, (ast.Import, ast.ImportFrom)):
-            kept -= set(range(node.lineno, node.end_lineno + 1))
+            kept -= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     assert len(kept) <= MAX_LINES
 
 
@@ -82,7 +83,7 @@ def test_httpx_over_http_2(era: str, capsys: pytest.CaptureFixture[str]) -> None
         port, ends, config = listening.getsockname()[1], asyncio.Event(), Config()
         config.bind = [f"fd://{listening.detach()}"]  # it closes what it is given
         config.graceful_timeout = 1
-        serving = asyncio.create_task(serve(watched, config, shutdown_trigger=ends.wait))  # type: ignore[arg-type]
+        serving = asyncio.create_task(serve(watched, config, shutdown_trigger=ends.wait))
         await httpx_client.main(*calling(f"http://127.0.0.1:{port}/mcp"), http1=False, http2=True)
         ends.set()
         await serving
@@ -132,13 +133,15 @@ def test_a_host_with_a_timer(era: str) -> None:
     host.door.close()
 
 
-def gateway_event(body: Any, *, encoded: bool = False, method: str = "POST", **more: str) -> dict[str, Any]:
+def gateway_event(
+    body: Any, fields: Mapping[str, str] | None = None, *, encoded: bool = False, method: str = "POST"
+) -> dict[str, Any]:
     """As API Gateway sends it, version 2.0."""
     text = json.dumps(body)
     return {
         "version": "2.0",
         "rawPath": "/mcp",
-        "headers": {**fields_for(body if "_meta" in body.get("params", {}) else {}), **more},
+        "headers": {**fields_for(body if "_meta" in body.get("params", {}) else {}), **(fields or {})},
         "requestContext": {"http": {"method": method, "path": "/mcp", "protocol": "HTTP/1.1"}},
         "body": base64.b64encode(text.encode()).decode() if encoded else text,
         "isBase64Encoded": encoded,
@@ -164,8 +167,8 @@ def test_a_function_for_older_clients() -> None:
     assert json.loads(response["body"])["result"]["protocolVersion"] == "2025-11-25"
     named = {"mcp-protocol-version": "2025-11-25"}
     asked = call("tools/call", {"name": "greet", "arguments": {"name": "Ada"}})
-    assert text_of(json.loads(handle(gateway_event(asked, **named))["body"])) == "Hello, Ada!"
-    assert handle(gateway_event({}, method="GET", **named))["statusCode"] == 405
+    assert text_of(json.loads(handle(gateway_event(asked, named))["body"])) == "Hello, Ada!"
+    assert handle(gateway_event({}, named, method="GET"))["statusCode"] == 405
 
 
 @ERAS

@@ -105,7 +105,8 @@ class WsgiApp:
         self._paths: list[str | None] = [options.get("path", "/mcp")]
         self._paths += () if auth is None else auth.metadata_paths
         self._make = partial(_Worker, app, carriage, on_event, options)
-        self._idle: list[_Worker] = [self._make()]
+        self._make()  # raises for options that cannot be; what the app offers may still be registered
+        self._idle: list[_Worker] = []
 
     def __call__(self, environ: Environ, start_response: StartsResponse) -> Iterable[bytes]:
         """Answer one request."""
@@ -157,7 +158,8 @@ class _Worker:
         length = _length(environ)
         if isinstance(length, HTTPStatus):
             response.start(StartResponse(exchange, length, (), 0))
-            return []
+            response.ended = True
+            return response.whole()
         gateway.head_received(exchange, request, time.monotonic())
         try:
             if gateway.wants_body(exchange):
@@ -243,8 +245,12 @@ class _Response:
             headers.append(("content-type", "text/plain"))  # some checkers want to know, also of nothing
         assert self._begin is not None
         status = HTTPStatus(op.status)
-        write = self._begin(f"{status.value} {status.phrase}", headers)
-        self._write = write if op.length is None else None
+        try:
+            write = self._begin(f"{status.value} {status.phrase}", headers)
+        except Exception as error:
+            self.failure = error
+        else:
+            self._write = write if op.length is None else None
 
     def send(self, data: bytes) -> None:
         if self._write is None:

@@ -109,11 +109,11 @@ class HttpServer(EngineVerbs):
     bytes, for the ids of sessions. `path` is where the endpoint is, None for everywhere. `policy` says
     which hosts and pages are served: by default those of this machine. `revisions` are served, the
     older ones among them only with `legacy`; `sessions` bounds their sessions, and with `stateless`
-    they have none (`http.stateless`). `keep_alive` is the
-    silence in seconds after which a client is sent a comment, None for never. `response_timeout` is
-    how long (seconds) a modern request may take before it is answered 504 and cancelled, None for
-    ever. `max_exchanges` responses may be open at once; past it requests are answered 503, and that
-    is told. With `old_sse`, HTTP+SSE is spoken there as well, by sessions that `sessions` bounds too.
+    they have none (`http.stateless`). `keep_alive` is the silence in seconds after which a client is
+    sent a comment, None for never. `response_timeout` is how long (seconds) a modern request may take
+    before it is answered 504 and cancelled, None for ever. `max_exchanges` responses may be open at
+    once; past it requests are answered 503, and that is told. With `old_sse`, HTTP+SSE is spoken there
+    as well, by sessions that `sessions` bounds too.
     `auth` says whom it lets in; None: everybody. `strict` turns tolerances into faults.
 
     Raises LocalProtocolError for times that are not positive, and for `old_sse` without an older

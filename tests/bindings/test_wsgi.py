@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import subprocess
 import sys
 import threading
@@ -92,22 +93,29 @@ def test_progress_goes_out_while_the_handler_works(era: str) -> None:
     assert answered.returned == b""
 
 
+BLUE = {"action": "accept", "content": {"colour": "blue"}}
+
+
+def asking(name: str, **more: Any) -> Any:
+    """A call of a client that can be asked."""
+    request = tool(name)
+    request["params"]["_meta"] |= {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
+    request["params"] |= more
+    return request
+
+
 @pytest.mark.parametrize("name", ["paint", "paint_in_steps"])
 def test_a_handler_that_asks(name: str) -> None:
     first, second = (sansmcp_asgi.wsgi_app(make_app(state_keys=[KEY])) for _ in range(2))
-    able = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
-    request = tool(name)
-    request["params"]["_meta"] |= able
-    result = ask(first, request).json["result"]
+    result = ask(first, asking(name)).json["result"]
     assert result["resultType"] == "input_required"
     ((key, question),) = result["inputRequests"].items()
     assert question["params"]["message"] == "Which colour?"
     # The next round may come to another process.
-    answer = {"action": "accept", "content": {"colour": "blue"}}
-    request["params"] |= {"inputResponses": {key: answer}}
+    more = {"inputResponses": {key: BLUE}}
     if "requestState" in result:
-        request["params"] |= {"requestState": result["requestState"]}
-    assert text_of(ask(second, request).json) == "painted blue"
+        more["requestState"] = result["requestState"]
+    assert text_of(ask(second, asking(name, **more)).json) == "painted blue"
 
 
 def test_a_handler_that_waits_for_something_else(caplog: pytest.LogCaptureFixture) -> None:
@@ -212,6 +220,32 @@ def test_who_is_let_in() -> None:
 
 
 # threads, and what breaks ------------------------------------------------------------------------
+
+
+def test_one_key_is_drawn_in_however_many_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    together = threading.Barrier(4, timeout=10)
+    draw = secrets.token_bytes
+
+    def slow(size: int) -> bytes:
+        together.wait()  # all of them found that there is no key
+        return draw(size)
+
+    monkeypatch.setattr(secrets, "token_bytes", slow)
+    app = application()
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda _: ask(app, asking("paint_twice")), range(4)))
+    for answered in answers:
+        result = answered.json["result"]
+        (key,) = result["inputRequests"]
+        more = {"inputResponses": {key: BLUE}, "requestState": result["requestState"]}
+        assert ask(app, asking("paint_twice", **more)).json["result"]["resultType"] == "input_required"
+
+
+def test_what_is_registered_later_is_offered() -> None:
+    app = App("late")
+    served = sansmcp_asgi.wsgi_app(app)
+    app.tool("late")(lambda: "came")
+    assert text_of(ask(served, tool("late")).json) == "came"
 
 
 def test_requests_in_many_threads_at_once() -> None:

@@ -48,6 +48,13 @@ def make_app(**options: Any) -> App:
         return f"painted {(answer.content or {})['colour']}"
 
     @app.tool()
+    async def paint_twice(ctx: Context) -> str:
+        ctx.state = "begun"
+        first = await ctx.elicit("Which colour?", COLOUR)
+        second = await ctx.elicit("And then?", COLOUR)
+        return f"painted {first.content} and {second.content}"
+
+    @app.tool()
     def paint_in_steps(ctx: Context) -> Any:
         answer = yield ctx.elicit("Which colour?", COLOUR)
         return f"painted {answer.content['colour']}"
