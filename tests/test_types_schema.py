@@ -243,8 +243,11 @@ def all_classes() -> set[type[WireObject]]:
     while waiting:
         cls = waiting.pop()
         waiting += cls.__subclasses__()
-        # attrs leaves the class it made the one with slots from.
-        if getattr(sys.modules[cls.__module__], cls.__name__, None) is cls:
+        # attrs leaves the class it made the one with slots from; extensions have schemas of their own.
+        if (
+            not cls.__module__.startswith("sansmcp.extensions.")
+            and getattr(sys.modules[cls.__module__], cls.__name__, None) is cls
+        ):
             found.add(cls)
     return found
 
