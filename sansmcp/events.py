@@ -282,6 +282,17 @@ class LimitHit(Event):
 
 
 @record
+class AccessUndecided(Event):
+    """Nobody could tell who makes a request, or what he may do: it was answered 503.
+
+    The fault is on the server's side: a verifier that raised or did not answer, a rule that raised.
+    """
+
+    detail: str
+    """What failed, without anything of the token."""
+
+
+@record
 class SessionStarted(Event):
     """Server: a legacy client opened its session. Client: the handshake is complete."""
 
@@ -561,6 +572,7 @@ class PeerGone(Event):
 
 __all__ = [
     "AbandonRequest",
+    "AccessUndecided",
     "AuthorizationGranted",
     "AuthorizationRefused",
     "AuthorizationUrlReady",

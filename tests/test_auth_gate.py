@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sansmcp import App, Context, LimitHit, LocalProtocolError, PeerFault, RequestReceived
+from sansmcp import AccessUndecided, App, Context, LimitHit, PeerFault, RequestReceived
 from sansmcp.auth.challenge import Challenge, parse_challenges
 from sansmcp.clock import ClockPair
 from sansmcp.events import VerifyToken
@@ -231,7 +231,7 @@ def test_a_verdict_that_does_not_come_is_given_up() -> None:
     assert reply.waits
     http.advance(0.5)
     assert reply.status == 503
-    assert http.one(LimitHit).limit == "verifier"
+    assert "within 10 s" in http.one(AccessUndecided).detail
     assert http.server.next_timeout() is None
     http.verify(http.questions[0], who())
     assert not http.of(RequestReceived)
@@ -245,7 +245,7 @@ def test_a_broken_verifier_is_no_fault_of_the_client() -> None:
     http.drain()
     assert reply.status == 503
     assert b"KeyError" not in reply.body
-    assert "KeyError" in http.one(LimitHit).detail
+    assert "KeyError" in http.one(AccessUndecided).detail
     http.server.verification_failed(99, "harmless", http.now)
 
 
@@ -405,10 +405,16 @@ def test_a_token_that_was_verified_is_not_kept() -> None:
     assert [type(k) for k in gate._verdicts] == [bytes]
 
 
-def test_scopes_that_are_none_are_a_fault_of_the_application() -> None:
-    http = Protected({"t": who()}, scopes_for=lambda message: 'a"b')
-    with pytest.raises(LocalProtocolError):
-        post(http, "Bearer t")
+@pytest.mark.req("T8")
+@pytest.mark.parametrize(
+    "rule", [lambda m: m["params"]["name"], lambda m: 'a"b', lambda m: None, lambda m: [1]]
+)
+def test_a_rule_that_breaks_is_a_fault_of_the_application(rule: Any) -> None:
+    http = Protected({"t": who()}, scopes_for=rule)
+    reply = post(http, "Bearer t")
+    assert (reply.status, reply.headers["retry-after"]) == (503, "10")
+    assert "scopes_for raised" in http.one(AccessUndecided).detail
+    assert post(http, None).status == 401  # and it goes on
 
 
 def test_the_issuer_is_part_of_who_it_is() -> None:

@@ -115,7 +115,7 @@ class Serving(Handlers):
         now = loop.time()
         server = make_server(app, now=now, **options)
         super().__init__(app, loop, server, threads=threads, on_event=on_event)
-        self._tokens = TokenChecks(server, loop)
+        self._tokens = TokenChecks(server, loop, self.post, threads=threads > 0)
         self.gateway = HttpGateway(server, now=now, policy=carriage)
         self.pump = _GatewayPump(self.gateway, loop, self._deliver)
         self.pump.on_failure = self._on_failure

@@ -230,7 +230,7 @@ class HttpHandlers(Handlers):
             **server_options,
         )
         super().__init__(app, loop, server, threads=threads, on_event=on_event)
-        self._tokens = TokenChecks(server, loop)
+        self._tokens = TokenChecks(server, loop, self.post, threads=threads > 0)
         self.listener = HttpListener(server, now=now, policy=connections)
         self.pump = self.pump_kind(self.listener, loop, self._deliver, on_wire=on_wire)
 

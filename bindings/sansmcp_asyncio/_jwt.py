@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import urllib.request
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
+from threading import Event, Lock
 from typing import Any, Final, cast
 
 from sansmcp.auth.jwt_verifier import (
@@ -17,7 +18,7 @@ from sansmcp.auth.jwt_verifier import (
 from sansmcp.auth.principal import Principal
 from sansmcp.clock import ClockPair
 
-Fetch = Callable[[str], Awaitable[bytes]]
+Fetch = Callable[[str], bytes]
 """Gets what is at an address."""
 
 _SECONDS: Final = 10.0
@@ -32,11 +33,12 @@ def jwt_verifier(
     keep: float = 3600.0,
     pause: float = 60.0,
     fetch: Fetch | None = None,
-) -> Callable[[str], Awaitable[Principal | None]]:
+) -> Callable[[str], Principal | None]:
     """A verifier for `ResourceServer`: takes tokens that `issuer` signed with a key that is at `keys_url`.
 
-    The keys are fetched by `fetch`; without it, in a thread, which also works under trio. The other
-    parameters, and what it raises, are those of `JwtVerifier`.
+    A plain function, for every binding and any number of threads. The keys are fetched by `fetch`, without
+    it by the standard library, which redirects send nowhere. The other parameters, and what it raises, are
+    those of `JwtVerifier`.
     """
     machine = JwtVerifier(
         issuer, keys_url=keys_url, algorithms=algorithms, leeway=leeway, keep=keep, pause=pause
@@ -45,80 +47,55 @@ def jwt_verifier(
 
 
 class _Verifier:
-    """Drives the machine. One fetch serves all who wait for it."""
+    """Drives the machine. One fetch serves all who wait for it, and nobody else waits."""
 
     def __init__(self, machine: JwtVerifier, fetch: Fetch) -> None:
         self._machine = machine
         self._fetch = fetch
-        self._lock: Any = None
+        self._lock = Lock()
+        self._coming: Event | None = None
+        """Set, and forgotten, when the keys that are being fetched are there."""
 
-    async def __call__(self, token: str) -> Principal | None:
-        found = None if self._busy else self._machine.verify(token, _clock())
-        if found is None or isinstance(found, FetchKeys):
-            async with self._turn():
-                if found is None:
+    def __call__(self, token: str) -> Principal | None:
+        for _ in range(3):
+            with self._lock:
+                coming = self._coming
+                try:
                     found = self._machine.verify(token, _clock())
+                except KeysUnavailable:
+                    if coming is None:
+                        raise
+                    found = None
                 if isinstance(found, FetchKeys):
-                    await self._renew(found.url)
-                    found = self._machine.verify(token, _clock())
-        if isinstance(found, FetchKeys):  # it took so long that it is time again
-            raise KeysUnavailable("the keys could not be fetched")
-        return found if isinstance(found, Principal) else None
+                    self._coming = Event()
+            if isinstance(found, Principal):
+                return found
+            if isinstance(found, FetchKeys):
+                self._renew(found.url)
+            elif coming is None:
+                return None
+            else:
+                coming.wait(2 * _SECONDS)
+        raise KeysUnavailable("the keys do not come")
 
-    @property
-    def _busy(self) -> bool:
-        return self._lock is not None and self._lock.locked()
-
-    def _turn(self) -> Any:
-        if not self._busy:
-            self._lock = _make_lock()  # of the loop that runs now
-        return self._lock
-
-    async def _renew(self, url: str) -> None:
+    def _renew(self, url: str) -> None:
         try:
-            data = await self._fetch(url)
-        except Exception:
-            self._machine.keys_failed(_clock())
-            return
-        if not self._machine.keys_received(data, _clock()):
-            self._machine.keys_failed(_clock())
+            data = self._fetch(url)
+        except Exception:  # whoever fetches may raise what it likes
+            data = b""
+        with self._lock:
+            if not self._machine.keys_received(data, _clock()):
+                self._machine.keys_failed(_clock())
+            coming, self._coming = self._coming, None
+        if coming is not None:
+            coming.set()
 
 
 def _clock() -> ClockPair:
     return ClockPair(now=time.monotonic(), unix=time.time())
 
 
-def _make_lock() -> Any:
-    if _on_asyncio():
-        import asyncio
-
-        return asyncio.Lock()
-    import trio
-
-    return trio.Lock()
-
-
-def _on_asyncio() -> bool:
-    import asyncio
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
-
-
-async def _fetch(url: str) -> bytes:
-    if _on_asyncio():
-        import asyncio
-
-        return await asyncio.to_thread(_read, url)
-    import trio
-
-    return await trio.to_thread.run_sync(_read, url)
-
-
-def _read(url: str) -> bytes:
+def _fetch(url: str) -> bytes:
     request = urllib.request.Request(url, headers={"accept": "application/json"})
     with _OPENER.open(request, timeout=_SECONDS) as response:
         return cast(bytes, response.read(MAX_KEY_SET + 1))

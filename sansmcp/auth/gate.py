@@ -13,8 +13,8 @@ a token that is not valid, has ended or was     401, ``invalid_token``
 made for another server
 a token that is bound to a key, without proof   401, ``invalid_token``; ``invalid_dpop_proof``
 a token without the scopes that are needed      403, ``insufficient_scope``
-too many that wait; no verdict, or a broken     503
-verifier
+too many that wait; no verdict; a verifier or   503
+a rule that raises
 ==============================================  ================================================
 
 Specification: 2026-07-28, basic/authorization (access token usage, error handling); RFC 6750.
@@ -31,7 +31,7 @@ import attrs
 
 from ..clock import ClockPair, Deadlines
 from ..errors import PeerFault
-from ..events import LimitHit, VerifyToken
+from ..events import AccessUndecided, LimitHit, VerifyToken
 from ..http.exchange import ExchangeId, HttpRequest
 from ..http.guard import Refusal
 from ..http.responses import RETRY_AFTER, Exchange, Responses
@@ -155,7 +155,12 @@ class Gate:
         if rules.scopes_for is None or principal is None:
             return True
         members = value if isinstance(value, list) else [value]
-        needed = dict.fromkeys(s for m in members if isinstance(m, dict) for s in rules.scopes_of(m))
+        try:
+            needed = dict.fromkeys(s for m in members if isinstance(m, dict) for s in rules.scopes_of(m))
+        except Exception as error:
+            # The application's rule, and a message that it did not expect: no reason to end for everybody.
+            self._undecided(exchange, f"scopes_for raised {type(error).__name__}")
+            return False
         return self._has(exchange, principal, tuple(needed))
 
     def leave(self, id: ExchangeId) -> bool:
@@ -202,8 +207,7 @@ class Gate:
         if question is None:
             return
         for held in question.held.values():
-            self._out.plain(held.exchange, 503, "the token could not be verified", RETRY_AFTER)
-        self._out.events.append(LimitHit("verifier", f"requests were answered 503: {detail}"))
+            self._undecided(held.exchange, detail)
 
     def handle_timeout(self) -> None:
         """Give up verdicts that do not come."""
@@ -270,6 +274,10 @@ class Gate:
         headers = rules.challenge(error="insufficient_scope", description=text, scopes=needed)
         self._out.refuse(exchange, 403, PeerFault.INSUFFICIENT_SCOPE, text, headers)
         return False
+
+    def _undecided(self, exchange: Exchange, detail: str) -> None:
+        self._out.plain(exchange, 503, "it cannot be decided who may do this", RETRY_AFTER)
+        self._out.events.append(AccessUndecided(f"{exchange!r}: {detail}"))
 
     def _invalid(self, text: str, error: str = "invalid_token") -> Refusal:
         return Refusal(401, text, self.rules.challenge(error=error, description=text))

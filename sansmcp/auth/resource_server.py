@@ -28,7 +28,7 @@ Scopes: TypeAlias = str | Iterable[str]
 
 Verifier: TypeAlias = Callable[[str], "Principal | Awaitable[Principal | None] | None"]
 """Finds out what an access token says; None for one that is not valid. Whatever it raises is a fault of
-the server, and its request is answered 503. One that is no coroutine function must not block."""
+the server, and its request is answered 503."""
 
 ScopeKey: TypeAlias = str | tuple[str, str]
 """A method, or a method and the name or URI that it is about."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,7 @@ import trio
 import sansmcp_asgi
 import sansmcp_threads
 import sansmcp_trio
-from sansmcp import App, Context, Event, Legacy, LimitHit, Principal, ResourceServer
+from sansmcp import AccessUndecided, App, Context, Event, Legacy, Principal, ResourceServer
 from sansmcp.errors import HttpFailure
 from sansmcp.events import VerifyToken
 from sansmcp_asyncio import HttpServing, connect
@@ -98,9 +99,9 @@ def test_a_verifier_that_breaks_is_told_without_its_token(verifier: Any) -> None
         app = sansmcp_asgi.asgi_app(make_app(), auth=rules(verifier=verifier), on_event=events.append)
         script = await ask(app, "SECRET")
         assert script.status == 503
-        (limit,) = [e for e in events if isinstance(e, LimitHit)]
-        assert "KeyError in breaks" in limit.detail
-        assert "SECRET" not in repr(events) + limit.detail + repr(script.sent)
+        (undecided,) = [e for e in events if isinstance(e, AccessUndecided)]
+        assert "KeyError in breaks" in undecided.detail
+        assert "SECRET" not in repr(events) + undecided.detail + repr(script.sent)
 
     asyncio.run(main())
 
@@ -152,6 +153,23 @@ def test_the_end_does_not_wait_for_a_verifier(backend: str) -> None:
 
 
 @pytest.mark.req("T8")
+@pytest.mark.parametrize(("threads", "elsewhere"), [(16, True), (0, False)])
+def test_a_plain_verifier_does_not_stop_the_loop(threads: int, elsewhere: bool) -> None:
+    where: list[int] = []
+
+    def verifier(token: str) -> Principal | None:
+        where.append(threading.get_ident())
+        return known(token)
+
+    async def main() -> None:
+        app = sansmcp_asgi.asgi_app(make_app(), auth=rules(verifier=verifier), threads=threads)
+        assert (await ask(app, "u-ann")).status == 200
+        assert (where[0] != threading.get_ident()) is elsewhere
+
+    asyncio.run(main())
+
+
+@pytest.mark.req("T8")
 def test_who_has_no_token_is_told_where_to_get_one() -> None:
     async def main() -> None:
         async with asyncio.timeout(20), HttpServing(make_app(), auth=rules(verifier=known)) as serving:
@@ -192,7 +210,7 @@ def test_wsgi(verifier: Any, token: str | None, status: int) -> None:
     if status == 200:
         assert text_of(answered.json) == "u-ann"
     if status == 503:
-        assert [e.limit for e in events if isinstance(e, LimitHit)] == ["verifier"]
+        assert len([e for e in events if isinstance(e, AccessUndecided)]) == 1
     assert "u-ann" not in repr(events)
     place = {"REQUEST_METHOD": "GET", "PATH_INFO": rules().metadata_paths[0]}
     metadata = wsgi_support.ask(app, None, **place)

@@ -1,17 +1,16 @@
-"""Verifiers of signed tokens, with keys that are fetched: once for all who wait, on either loop."""
+"""Verifiers of signed tokens, with keys that are fetched: once for all who wait."""
 
 from __future__ import annotations
 
-import asyncio
 import http.server
 import json
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-import anyio
 import pytest
 
 from sansmcp import LocalProtocolError, Principal
@@ -20,12 +19,14 @@ from sansmcp.auth.jwt_verifier import KeysUnavailable
 from sansmcp_asyncio import jwt_verifier
 
 from ..protected_support import ISSUER, RESOURCE, counting
-from .asgi_support import BACKENDS, on_both
 
 KEY = SigningKey.generate(counting())
 KEYS = json.dumps({"keys": [KEY.public_jwk]}).encode()
 URL = f"{ISSUER}/jwks"
-both = pytest.mark.parametrize("backend", BACKENDS)
+
+
+def counting_from(start: int) -> Callable[[int], bytes]:
+    return lambda size: start.to_bytes(size, "big")
 
 
 def token(subject: str = "ann") -> str:
@@ -33,63 +34,77 @@ def token(subject: str = "ann") -> str:
     return KEY.sign({"typ": "at+jwt"}, claims)
 
 
-async def gather(verify: Callable[[str], Awaitable[Principal | None]], tokens: list[str]) -> list[Any]:
+def gather(verify: Callable[[str], Principal | None], tokens: list[str]) -> list[Any]:
     """What becomes of each token, all at once."""
-    found: dict[int, Any] = {}
 
-    async def one(index: int, text: str) -> None:
+    def one(text: str) -> Any:
         try:
-            found[index] = await verify(text)
+            return verify(text)
         except KeysUnavailable as error:
-            found[index] = error
+            return error
 
-    async with anyio.create_task_group() as group:
-        for index, text in enumerate(tokens):
-            group.start_soon(one, index, text)
-    return [found[index] for index in range(len(tokens))]
+    with ThreadPoolExecutor(len(tokens)) as pool:
+        return list(pool.map(one, tokens))
 
 
-@both
 @pytest.mark.req("T8")
-def test_all_who_wait_have_keys_fetched_once(backend: str) -> None:
-    async def main() -> None:
-        fetched: list[str] = []
+def test_all_who_wait_have_keys_fetched_once() -> None:
+    fetched: list[str] = []
 
-        async def fetch(url: str) -> bytes:
-            fetched.append(url)
-            await anyio.sleep(0.02)
-            return KEYS
+    def fetch(url: str) -> bytes:
+        fetched.append(url)
+        time.sleep(0.05)
+        return KEYS
 
-        verify = jwt_verifier(ISSUER, URL, fetch=fetch)
-        found = await gather(verify, [token(f"u{n}") for n in range(5)] + ["nonsense"])
-        assert [p and p.subject for p in found] == ["u0", "u1", "u2", "u3", "u4", None]
-        assert fetched == [URL]
-        assert (await verify(token())) is not None
-        assert fetched == [URL]
-
-    on_both(main, backend)
+    verify = jwt_verifier(ISSUER, URL, fetch=fetch)
+    found = gather(verify, [token(f"u{n}") for n in range(5)] + ["nonsense"])
+    assert [p and p.subject for p in found] == ["u0", "u1", "u2", "u3", "u4", None]
+    assert fetched == [URL]
+    assert verify(token()) is not None
+    assert fetched == [URL]
 
 
-@both
 @pytest.mark.req("T8")
 @pytest.mark.parametrize("fault", ["raises", "no keys"])
-def test_without_keys_nobody_can_tell(backend: str, fault: str) -> None:
-    async def main() -> None:
-        fetched: list[str] = []
+def test_without_keys_nobody_can_tell(fault: str) -> None:
+    fetched: list[str] = []
 
-        async def fetch(url: str) -> bytes:
-            fetched.append(url)
-            await anyio.sleep(0.01)
-            if fault == "raises":
-                raise OSError("unreachable")
-            return b"<html>"
+    def fetch(url: str) -> bytes:
+        fetched.append(url)
+        time.sleep(0.05)
+        if fault == "raises":
+            raise OSError("unreachable")
+        return b"<html>"
 
-        verify = jwt_verifier(ISSUER, URL, fetch=fetch)
-        found = await gather(verify, [token() for _ in range(4)])
-        assert all(isinstance(error, KeysUnavailable) for error in found)
-        assert fetched == [URL]  # and not again before a while has passed
+    verify = jwt_verifier(ISSUER, URL, fetch=fetch)
+    found = gather(verify, [token() for _ in range(4)])
+    assert all(isinstance(error, KeysUnavailable) for error in found)
+    assert fetched == [URL]  # and not again before a while has passed
 
-    on_both(main, backend)
+
+@pytest.mark.req("T8")
+def test_who_is_known_does_not_wait_for_other_keys() -> None:
+    asked, go_on = threading.Event(), threading.Event()
+    calls: list[str] = []
+
+    def fetch(url: str) -> bytes:
+        calls.append(url)
+        if len(calls) > 1:
+            asked.set()
+            assert go_on.wait(20)
+        return KEYS
+
+    verify = jwt_verifier(ISSUER, URL, fetch=fetch, pause=0)
+    assert verify(token()) is not None
+    strange = SigningKey.generate(counting_from(7))
+    unknown = strange.sign({"kid": "other"}, {"iss": ISSUER, "sub": "x", "aud": "y", "exp": time.time() + 60})
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(verify, unknown)
+        assert asked.wait(20)
+        assert verify(token()) is not None
+        go_on.set()
+        with pytest.raises(KeysUnavailable):
+            waiting.result(20)  # without a pause there is always another fetch
 
 
 @contextmanager
@@ -121,17 +136,13 @@ def keys_served(status: int = 200, body: bytes = KEYS, location: str = "") -> It
         server.server_close()
 
 
-@both
 @pytest.mark.req("T8")
-def test_keys_are_fetched_without_more(backend: str) -> None:
-    async def main() -> None:
-        with keys_served() as (base, asked):
-            found = await jwt_verifier(ISSUER, f"{base}/jwks")(token())
-            assert found is not None
-            assert found.subject == "ann"
-            assert asked == ["/jwks"]
-
-    on_both(main, backend)
+def test_keys_are_fetched_without_more() -> None:
+    with keys_served() as (base, asked):
+        found = jwt_verifier(ISSUER, f"{base}/jwks")(token())
+        assert found is not None
+        assert found.subject == "ann"
+        assert asked == ["/jwks"]
 
 
 @pytest.mark.req("T8")
@@ -139,13 +150,10 @@ def test_keys_are_fetched_without_more(backend: str) -> None:
     ("status", "location"), [(302, "/elsewhere"), (301, "http://127.0.0.1:1/"), (404, ""), (500, "")]
 )
 def test_keys_are_where_they_are(status: int, location: str) -> None:
-    async def main() -> None:
-        with keys_served(status, location=location) as (base, asked):
-            with pytest.raises(KeysUnavailable):
-                await jwt_verifier(ISSUER, f"{base}/jwks")(token())
-            assert asked == ["/jwks"]
-
-    asyncio.run(main())
+    with keys_served(status, location=location) as (base, asked):
+        with pytest.raises(KeysUnavailable):
+            jwt_verifier(ISSUER, f"{base}/jwks")(token())
+        assert asked == ["/jwks"]
 
 
 def test_options_are_those_of_the_machine() -> None:
