@@ -238,6 +238,28 @@ def test_what_a_resource_is_after_questions_is_not_kept() -> None:
     assert driver.methods().count("resources/read") == 4
 
 
+@pytest.mark.req("N1", "A11")
+def test_what_a_server_says_of_itself_is_kept_too() -> None:
+    driver = caching()
+    kept = {**DISCOVER, **HOUR, "instructions": "be nice"}
+    for _ in range(2):
+        driver.engine.discover(now=driver.now)
+        driver.drain()
+    driver.reply(kept)
+    driver.reply(kept, to=driver.sent[0]["id"])
+    driver.engine.discover(now=driver.now)
+    driver.drain()
+    assert driver.methods() == ["server/discover"] * 2
+    assert [end.result.instructions for end in driver.of(ResultReady)] == ["be nice"] * 3
+    driver.now += 3600.0
+    driver.engine.discover(now=driver.now)
+    driver.drain()
+    driver.reply({**kept, "ttlMs": 0})
+    driver.engine.discover(now=driver.now)
+    driver.drain()
+    assert len(driver.sent) == 4
+
+
 @pytest.mark.req("N1")
 def test_calls_that_waited_for_the_era_are_answered_by_the_cache_as_well() -> None:
 
