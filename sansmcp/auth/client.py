@@ -114,6 +114,8 @@ class AuthorizedClient:
         self._last_id = 0
         self._open: dict[ExchangeId, ExchangeId] = {}
         """The client's exchanges, by what their carrier knows them."""
+        self._outer: dict[ExchangeId, ExchangeId] = {}
+        """The same the other way round."""
         self._requests: dict[ExchangeId, _Request] = {}
         """Those whose response has not begun, by what the client knows them."""
         self._waiting: dict[ExchangeId, _Request] = {}
@@ -173,7 +175,8 @@ class AuthorizedClient:
         inner = self.client.stats()
         return {
             **inner,
-            "authorized": len(self._requests),
+            "authorized": len(self._open),
+            "unanswered": len(self._requests),
             "unauthorized": len(self._waiting),
             "refusals": len(self._draining),
             "ops": inner["ops"] + len(self._ops),
@@ -299,7 +302,7 @@ class AuthorizedClient:
     def response_ended(self, exchange: ExchangeId, now: float) -> None:
         """A response is complete."""
         self._tick(now)
-        if (inner := self._open.pop(exchange, None)) is not None:
+        if (inner := self._close(exchange)) is not None:
             self._requests.pop(inner, None)
             self.client.response_ended(inner, self._now)
         elif exchange in self._draining:
@@ -311,7 +314,7 @@ class AuthorizedClient:
     def exchange_failed(self, exchange: ExchangeId, error: str | HttpFailure, now: float) -> None:
         """An exchange broke: the connection could not be made, or was lost before the end."""
         self._tick(now)
-        if (inner := self._open.pop(exchange, None)) is not None:
+        if (inner := self._close(exchange)) is not None:
             self._requests.pop(inner, None)
             self.client.exchange_failed(inner, error, self._now)
         elif exchange in self._draining:
@@ -381,6 +384,7 @@ class AuthorizedClient:
             shown = self._showing.headers(self._tokens, asked.method)
             asked = attrs.evolve(asked, headers=[*asked.headers, *shown])
         self._open[exchange] = request.id
+        self._outer[request.id] = exchange
         self._ops.append(StartExchange(exchange, asked))
 
     def _wait(self, request: _Request) -> None:
@@ -391,13 +395,18 @@ class AuthorizedClient:
     def _abort(self, inner: ExchangeId) -> None:
         """The client does not want an exchange any more."""
         self._waiting.pop(inner, None)
-        request = self._requests.pop(inner, None)
-        exchange = None if request is None else request.sent
-        if request is None:
-            exchange = next((outer for outer, own in self._open.items() if own == inner), None)
+        self._requests.pop(inner, None)
+        exchange = self._outer.get(inner)
         if exchange is not None:
-            self._open.pop(exchange, None)
+            self._close(exchange)
             self._ops.append(AbortExchange(exchange))
+
+    def _close(self, exchange: ExchangeId) -> ExchangeId | None:
+        """Nothing more comes of `exchange` for the client, who knows it by what is returned."""
+        inner = self._open.pop(exchange, None)
+        if inner is not None:
+            del self._outer[inner]
+        return inner
 
     def _new_id(self) -> ExchangeId:
         self._last_id += 1
@@ -479,7 +488,7 @@ class AuthorizedClient:
     def _drop(self, request: _Request) -> None:
         """Nothing in the response to `request` is wanted."""
         assert request.sent is not None
-        self._open.pop(request.sent, None)
+        self._close(request.sent)
         self._draining[request.sent] = 0
         self._timers.set(request.sent, self._now + DRAIN_WAIT, "drain")
 
