@@ -16,12 +16,13 @@ from .headers import secrets_in
 from .login import secrets_stored, stored
 from .redact import Redactor
 from .settings import Settings, check_folder
-from .targets import CommandTarget, HttpTarget, Target
+from .targets import CommandTarget, HttpTarget, StreamTarget, Target
 
 if TYPE_CHECKING:
     from sansmcp.auth.oauth import OAuth
-    from sansmcp_asyncio import EngineOptions, Opening
+    from sansmcp_asyncio import ConnectOptions, EngineOptions, Opening
 
+    from .bridging import Bridged
     from .trace import Trace
 
 
@@ -39,9 +40,12 @@ def secrets_of(target: Target, settings: Settings) -> dict[str, str]:
     parts = urlsplit(target.url)
     headers = _headers(target, settings)
     proxy = urlsplit(settings.proxy or "")
+    kept: dict[str, str] = {}
+    if isinstance(target, HttpTarget) and "authorization" not in headers:
+        kept = secrets_stored(target)
     return {
         **secrets_in(headers),
-        **({} if "authorization" in headers else secrets_stored(target)),
+        **kept,
         **{f"query {name}": value for name, value in parse_qsl(parts.query)},
         "query": parts.query,
         "proxy password": proxy.password or "",
@@ -64,10 +68,11 @@ def opening(
     trace: Trace | None,
     stderr: Callable[[bytes], object],
     auth: AuthOptions | None = None,
+    bridged: Bridged | None = None,
 ) -> Opening:
     """The connection to be. Raises CommandError for options that cannot be used.
 
-    Tokens are those that are kept, unless `auth` says otherwise.
+    Tokens are those that are kept, unless `auth` says otherwise. `bridged` is for clients of others.
     """
     from sansmcp_asyncio import connect
 
@@ -78,6 +83,9 @@ def opening(
         "timeouts": settings.timeouts(),
         "strict": settings.strict,
     }
+    if bridged is not None:
+        options["capabilities"] = bridged.capabilities
+        on_event = bridged.before(on_event)
     if isinstance(target, HttpTarget):
         headers = _headers(target, settings)
         if auth is None:
@@ -93,6 +101,11 @@ def opening(
             on_wire=on_wire,
             **options,
         )
+    if isinstance(target, StreamTarget):
+        given: ConnectOptions = {**options, "ssl": _tls(settings)}
+        if target.websocket:
+            given["headers"] = _headers(target, settings)
+        return connect(target.url, info=info, on_event=on_event, on_wire=on_wire, **given)
     return connect(
         list(target.argv),
         info=info,
@@ -111,7 +124,7 @@ def _environment(target: CommandTarget, settings: Settings) -> dict[str, str]:
     return {**target.env, **settings.env}
 
 
-def _headers(target: HttpTarget, settings: Settings) -> dict[str, str]:
+def _headers(target: HttpTarget | StreamTarget, settings: Settings) -> dict[str, str]:
     return {**{name.lower(): value for name, value in target.headers.items()}, **settings.headers}
 
 

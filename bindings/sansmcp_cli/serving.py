@@ -42,7 +42,7 @@ def serve_target(
         from .redact import Redactor
         from .trace import Trace
 
-        tracing = Trace(Redactor(None, os.environ), http=listening is not None)
+        tracing = Trace(Redactor(None, os.environ), wire="http" if listening is not None else "lines")
         on_event, on_wire = tracing.on_event, tracing.on_wire
     if listening is not None:
         from .listening import serve_http

@@ -17,11 +17,13 @@ from .reach import AuthOptions, announcement, opening, secrets_of
 from .redact import Redactor
 from .settings import Settings
 from .signals import end_on_sigterm
-from .targets import HttpTarget, Target
-from .trace import ServerErrors, Trace
+from .targets import HttpTarget, StreamTarget, Target
+from .trace import ServerErrors, Trace, Wire
 
 if TYPE_CHECKING:
     from sansmcp_asyncio import Client
+
+    from .bridging import Bridged
 
 T = TypeVar("T")
 
@@ -33,14 +35,15 @@ def run(
     *,
     trail: bool = False,
     auth: AuthOptions | None = None,
+    bridged: Bridged | None = None,
 ) -> T:
     """Connect to `target`, do `work` and disconnect. Raises CommandError for whatever goes wrong.
 
     With `trail` it also tells what was tried to connect. `auth` is how tokens are come by, where that is not
-    by what is kept.
+    by what is kept. `bridged` is for clients of others.
     """
     try:
-        return asyncio.run(_run(target, settings, work, trail, auth))
+        return asyncio.run(_run(target, settings, work, trail, auth, bridged))
     except asyncio.CancelledError:
         raise CommandError(128 + signal.SIGTERM, "terminated", "terminated") from None
 
@@ -51,15 +54,16 @@ async def _run(
     work: Callable[[Client], Awaitable[T]],
     trail: bool,
     auth: AuthOptions | None,
+    bridged: Bridged | None,
 ) -> T:
     end_on_sigterm()  # the server must not be left behind
     redactor = Redactor(secrets_of(target, settings), os.environ)
     errors = ServerErrors(redactor, show=settings.stderr)
-    trace = Trace(redactor, http=isinstance(target, HttpTarget)) if settings.trace else None
+    trace = Trace(redactor, wire=_wire(target)) if settings.trace else None
     if trace is not None:
         trace.note("·", announcement(target, settings, redactor))
     try:
-        async with opening(target, settings, trace, errors, auth) as client:
+        async with opening(target, settings, trace, errors, auth, bridged) as client:
             return await work(client)
     except SansmcpError as error:
         failure = from_connect(error, target.name, pinned=settings.mode != "auto")
@@ -72,6 +76,13 @@ async def _run(
         notes = errors.tail(cause.stderr_tail if isinstance(cause, ConnectionEnded) else "")
     told = _trail(cause) if trail else []
     raise failure.with_last_words(notes, redactor.json, told) from cause
+
+
+def _wire(target: Target) -> Wire:
+    """In what the messages are, for the trace."""
+    if isinstance(target, HttpTarget):
+        return "http"
+    return "websocket" if isinstance(target, StreamTarget) and target.websocket else "lines"
 
 
 def _trail(error: BaseException | None) -> list[tuple[str, str]]:

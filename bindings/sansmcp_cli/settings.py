@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .failures import usage
-from .targets import CommandTarget, Target
+from .targets import CommandTarget, StreamTarget, Target
 
 if TYPE_CHECKING:
     from sansmcp.limits import Timeouts
@@ -21,6 +21,10 @@ def _refuse(options: Mapping[str, object], why: str) -> None:
     for name, value in options.items():
         if value:
             raise usage(f"--{name} {why}")
+
+
+def _how(target: Target) -> str:
+    return "at a WebSocket or a socket" if isinstance(target, StreamTarget) else "reached over HTTP"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +54,12 @@ class Settings:
         if isinstance(target, CommandTarget):
             _refuse(remote, f"is for a server that is reached over HTTP; {target.name} is started here")
             return
-        _refuse(started, f"is for a server that is started here; {target.name} is reached over HTTP")
+        _refuse(started, f"is for a server that is started here; {target.name} is {_how(target)}")
+        if isinstance(target, StreamTarget):
+            _refuse({"proxy": self.proxy}, f"is for HTTP; {target.name} is {_how(target)}")
+            if not target.websocket:
+                given = {"header or --bearer-env": self.headers}
+                _refuse(given, f"is for HTTP and WebSockets; {target.name} is {_how(target)}")
         if not target.encrypted:
             _refuse(tls, f"is for https; {target.name} is not encrypted")
         if self.insecure and self.cacert is not None:

@@ -25,9 +25,11 @@ _MAX_FILE: Final = 16 * 1024 * 1024
 _COMMENT: Final = re.compile(r'("(?:[^"\\\n]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _TRAILING_COMMA: Final = re.compile(r'("(?:[^"\\\n]|\\.)*")|,(?=\s*[}\]])')
 _VARIABLE: Final = re.compile(r"\$\{([^}]*)\}")
-_SCHEMES: Final = ("http://", "https://")
+_STREAMS: Final = ("ws://", "wss://", "tcp://", "tls://", "unix:/")
+_SCHEMES: Final = ("http://", "https://", *_STREAMS)
 _INSTEAD: Final = "set the variable with --env NAME=VALUE, or write the command after --"
 _HTTP_TYPES: Final = ("http", "streamable-http", "streamableHttp", "sse")
+_STREAM_TYPES: Final = ("ws", "websocket")
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,28 @@ class HttpTarget:
         return self.url.lower().startswith("https:")
 
 
-Target: TypeAlias = CommandTarget | HttpTarget
+@dataclass(frozen=True)
+class StreamTarget:
+    """A server at a WebSocket, a port or a Unix socket. `headers` go along on a WebSocket's handshake."""
+
+    url: str = field(repr=False)
+    """As it was given: its query may hold secrets."""
+    name: str
+    """What messages call it."""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether it speaks TLS."""
+        return self.url.startswith(("wss:", "tls:"))
+
+    @property
+    def websocket(self) -> bool:
+        """Whether it is a WebSocket, and no socket with a line per message."""
+        return self.url.startswith(("ws:", "wss:"))
+
+
+Target: TypeAlias = CommandTarget | HttpTarget | StreamTarget
 
 
 @dataclass(frozen=True)
@@ -126,8 +149,10 @@ def _is_url(word: str) -> bool:
     return word.lower().startswith(_SCHEMES)
 
 
-def _http(url: str, name: str, where: str, headers: Mapping[str, str]) -> HttpTarget:
+def _http(url: str, name: str, where: str, headers: Mapping[str, str]) -> HttpTarget | StreamTarget:
     """Without a `name` it is called by its URL without the query. Raises CommandError for no URL."""
+    if url.lower().startswith(_STREAMS):
+        return _stream(url, name, where, headers)
     from sansmcp.errors import LocalProtocolError
     from sansmcp.http.url import parse_url
 
@@ -138,6 +163,20 @@ def _http(url: str, name: str, where: str, headers: Mapping[str, str]) -> HttpTa
         raise usage(f"{where} is {told}") from None
     scheme, found, rest = url.partition("://")
     return HttpTarget(scheme.lower() + found + rest, name or shown, headers)
+
+
+def _stream(url: str, name: str, where: str, headers: Mapping[str, str]) -> StreamTarget:
+    from sansmcp.errors import LocalProtocolError
+    from sansmcp_asyncio import connect
+
+    scheme, found, rest = url.partition(":")
+    made = StreamTarget(scheme.lower() + found + rest, name or url.partition("?")[0], headers)
+    try:
+        connect(made.url)
+    except LocalProtocolError as error:
+        told = str(error).removeprefix("the URL is ")
+        raise usage(f"{where} is {told}") from None
+    return made
 
 
 def named_target(name: str, config: str | None, given: Given = NOTHING_GIVEN) -> Target:
@@ -229,7 +268,7 @@ def _target(name: str, entry: Any, path: Path, given: Given) -> Target:
     where = f"{path}: server {one_line(name, 80)!r}"
     if not isinstance(entry, dict):
         raise usage(f"{where} must be an object")
-    if "command" not in entry and ("url" in entry or entry.get("type") in _HTTP_TYPES):
+    if "command" not in entry and ("url" in entry or entry.get("type") in _HTTP_TYPES + _STREAM_TYPES):
         return _http_target(name, entry, path, given, where)
     command, args = entry.get("command"), entry.get("args", [])
     if not isinstance(command, str) or not command:
@@ -250,10 +289,12 @@ def _target(name: str, entry: Any, path: Path, given: Given) -> Target:
     )
 
 
-def _http_target(name: str, entry: Mapping[str, Any], path: Path, given: Given, where: str) -> HttpTarget:
+def _http_target(
+    name: str, entry: Mapping[str, Any], path: Path, given: Given, where: str
+) -> HttpTarget | StreamTarget:
     kind = entry.get("type", "http")
-    if kind not in _HTTP_TYPES:
-        raise usage(f"{where}: it has a url, so its type must be http, streamable-http or sse")
+    if kind not in _HTTP_TYPES + _STREAM_TYPES:
+        raise usage(f"{where}: it has a url, so its type must be http, streamable-http, sse or ws")
     url = entry.get("url")
     if not isinstance(url, str) or not url:
         raise usage(f"{where}: url must be a string")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from sansmcp.events import Event
 
@@ -12,6 +12,11 @@ from .http_trace import HttpSplitter
 from .narrate import LineSplitter, tell_event, tell_message
 from .redact import Redactor
 from .text import one_line, size
+
+if TYPE_CHECKING:  # few servers are at a WebSocket
+    from .websocket_trace import WebSocketSplitter
+
+Wire: TypeAlias = Literal["lines", "http", "websocket"]
 
 MAX_SHOWN: Final = 400
 """Characters of one message or event that are shown."""
@@ -24,19 +29,26 @@ class Trace:
     """Writes every event and every message to standard error, one line each.
 
     The first column is the time since the start in seconds, the second who speaks: ``→`` we,
-    ``←`` the server, ``·`` the engine. With `http` the messages are in HTTP.
+    ``←`` the server, ``·`` the engine. `wire` says in what the messages are.
     """
 
-    def __init__(self, redactor: Redactor, *, http: bool = False) -> None:
+    def __init__(self, redactor: Redactor, *, wire: Wire = "lines") -> None:
         self._redactor = redactor
         self._started = time.monotonic()
-        self._lines = {"sent": self._splitter("→", http), "received": self._splitter("←", http)}
+        self._lines = {"sent": self._splitter("→", wire), "received": self._splitter("←", wire)}
 
-    def _splitter(self, mark: str, http: bool) -> LineSplitter | HttpSplitter:
+    def _splitter(self, mark: str, wire: Wire) -> LineSplitter | HttpSplitter | WebSocketSplitter:
         def message(line: bytes, whole: int) -> None:
             self._message(mark, line, whole)
 
-        return HttpSplitter(lambda head: self.note(mark, head), message) if http else LineSplitter(message)
+        def note(text: str) -> None:
+            self.note(mark, text)
+
+        if wire == "websocket":
+            from .websocket_trace import WebSocketSplitter
+
+            return WebSocketSplitter(note, message, sent=mark == "→")
+        return HttpSplitter(note, message) if wire == "http" else LineSplitter(message)
 
     def on_wire(self, direction: Literal["sent", "received"], data: bytes) -> None:
         self._lines[direction].feed(data)

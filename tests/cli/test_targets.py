@@ -167,8 +167,8 @@ def test_a_file_that_is_broken_matters_only_when_it_might_hold_the_name() -> Non
         ({"servers": {"one": {"command": "x", "cwd": 1}}}, "server 'one': cwd must be a string"),
         ({"servers": {"one": {"type": "http"}}}, "server 'one': url must be a string"),
         (
-            {"servers": {"one": {"type": "ws", "url": "https://example.com"}}},
-            "server 'one': it has a url, so its type must be http, streamable-http or sse",
+            {"servers": {"one": {"type": "grpc", "url": "https://example.com"}}},
+            "server 'one': it has a url, so its type must be http, streamable-http, sse or ws",
         ),
         (
             {"servers": {"one": {"url": "ftp://example.com"}}},

@@ -1,0 +1,52 @@
+"""One direction of a WebSocket, taken apart for the trace: a head of HTTP, and then messages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from sansmcp.wire.lines import LineFault
+from sansmcp.wire.websocket import Closed, Frames, Message
+
+_QUERY: Final = re.compile(r"\?\S+")
+_MAX_HEAD: Final = 64 * 1024
+_MAX_MESSAGE: Final = 64 * 1024 * 1024
+
+
+class WebSocketSplitter:
+    """Takes what was `sent` or received; calls `note` with what the connection says of itself, and
+    `message` with each message and its size in bytes."""
+
+    def __init__(
+        self, note: Callable[[str], object], message: Callable[[bytes, int], object], *, sent: bool
+    ) -> None:
+        self._note = note
+        self._message = message
+        self._head = bytearray()
+        # The frames of a client are read as its server reads them, and the other way round.
+        self._new: Callable[[], Frames] = lambda: Frames(_MAX_MESSAGE, of_client=not sent)
+        self._frames: Frames | None = None
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes, in whatever pieces."""
+        if self._frames is None or (self._frames.over and data.startswith((b"GET ", b"HTTP/"))):
+            self._frames = None
+            self._head += data
+            head, found, rest = bytes(self._head).partition(b"\r\n\r\n")
+            if not found and len(self._head) < _MAX_HEAD:
+                return
+            self._head.clear()
+            self._note(_QUERY.sub("?…", head.partition(b"\r\n")[0].decode("latin-1")))
+            self._frames, data = self._new(), rest
+        self._frames.receive_data(data)
+        while (event := self._frames.next_event()) is not None:
+            match event:
+                case Message(data=text):
+                    self._message(text, len(text))
+                case LineFault():
+                    self._note("a message that is too large to be shown")
+                case Closed():
+                    self._note(f"closed: {event.why}")
+                case _:
+                    pass  # pings and their answers
