@@ -20,7 +20,7 @@ from .targets import CommandTarget, HttpTarget, StreamTarget, Target
 
 if TYPE_CHECKING:
     from sansmcp.auth.oauth import OAuth
-    from sansmcp_asyncio import ConnectOptions, EngineOptions, Opening
+    from sansmcp_asyncio import EngineOptions, Opening
 
     from .bridging import Bridged
     from .trace import Trace
@@ -102,10 +102,13 @@ def opening(
             **options,
         )
     if isinstance(target, StreamTarget):
-        given: ConnectOptions = {**options, "ssl": _tls(settings)}
-        if target.websocket:
-            given["headers"] = _headers(target, settings)
-        return connect(target.url, info=info, on_event=on_event, on_wire=on_wire, **given)
+        url, tls = target.url, _tls(settings)
+        if not target.websocket:
+            return connect(url, info=info, ssl=tls, on_event=on_event, on_wire=on_wire, **options)
+        headers = _headers(target, settings)
+        return connect(
+            url, info=info, headers=headers, ssl=tls, on_event=on_event, on_wire=on_wire, **options
+        )
     return connect(
         list(target.argv),
         info=info,
