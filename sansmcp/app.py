@@ -373,6 +373,11 @@ class App:
     # the engine it drives ------------------------------------------------------------------------
 
     @property
+    def extensions(self) -> tuple[Extension, ...]:
+        """The extensions that it was made with."""
+        return self._extensions
+
+    @property
     def capabilities(self) -> ServerCapabilities:
         """What there are handlers for."""
         return self._capabilities(changes=True)

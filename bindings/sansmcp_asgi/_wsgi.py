@@ -20,7 +20,9 @@ from typing import Any, Final, Protocol, TypeAlias, TypedDict, Unpack
 from sansmcp.app import App
 from sansmcp.auth.resource_server import ResourceServer
 from sansmcp.clock import ClockPair
+from sansmcp.errors import LocalProtocolError
 from sansmcp.events import Event, VerifyToken
+from sansmcp.extensions.tasks import ServerTasks
 from sansmcp.http.exchange import EndResponse, HttpRequest, SendBody, StartResponse
 from sansmcp.http.gateway import DEFAULT_GATEWAY, GatewayPolicy, HttpGateway
 from sansmcp.http.guard import GuardPolicy
@@ -75,7 +77,7 @@ class WsgiOptions(TypedDict, total=False):
 def wsgi_app(app: App, **options: Unpack[WsgiOptions]) -> WsgiApp:
     """`app` as a WSGI application, to be served or mounted.
 
-    Raises LocalProtocolError for options that cannot be.
+    Raises LocalProtocolError for options that cannot be, and for an app with tasks.
     """
     return WsgiApp(app, **options)
 
@@ -101,6 +103,10 @@ class WsgiApp:
         on_event: Callable[[Event], object] | None = None,
         **options: Any,
     ) -> None:
+        if any(isinstance(extension, ServerTasks) for extension in app.extensions):
+            raise LocalProtocolError(
+                "tasks outlive the request that begins them, which nothing does under WSGI: use asgi_app"
+            )
         auth: ResourceServer | None = options.get("auth")
         self._paths: list[str | None] = [options.get("path", "/mcp")]
         self._paths += () if auth is None else auth.metadata_paths

@@ -14,6 +14,7 @@ import pytest
 
 import sansmcp_asgi
 from sansmcp import App, Event, LimitHit, LocalProtocolError, MessageIgnored, RequestReceived
+from sansmcp.extensions.tasks import ServerTasks
 from sansmcp.http.gateway import GatewayPolicy
 from sansmcp.http.guard import ANY, GuardPolicy
 from sansmcp.limits import Limits
@@ -311,6 +312,8 @@ def test_options_that_cannot_be() -> None:
             application(**options)
     with pytest.raises(LocalProtocolError, match="must be positive"):
         application(carriage=GatewayPolicy(body_timeout=0))
+    with pytest.raises(LocalProtocolError, match="use asgi_app"):
+        sansmcp_asgi.wsgi_app(App("late", extensions=[ServerTasks()]))
 
 
 def test_it_needs_no_loop() -> None:
