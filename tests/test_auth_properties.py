@@ -1,133 +1,111 @@
-"""Whatever anybody answers, in whatever order: every call ends once, and nothing goes on for ever."""
+"""Whatever a client shows: a protected server answers, lets nobody in, and keeps no more than its bounds."""
 
 from __future__ import annotations
 
 import json
+from base64 import urlsafe_b64encode
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sansmcp import Call, RequestFailed, ResultReady
-from sansmcp.errors import AuthorizationFailed
+from sansmcp import RequestReceived
+from sansmcp.auth.dpop import DpopCheck, ProofKey
+from sansmcp.auth.jose import ASYMMETRIC, SigningKey, read_key, read_signed
+from sansmcp.auth.jwt_verifier import JwtVerifier, Rejected
+from sansmcp.auth.principal import Principal
+from sansmcp.clock import ClockPair
 
-from .auth_support import AS, AS_AT, JSON, MCP, NOT_FOUND, PRM_AT, Asked, Reply, World, as_json
+from .http_support import LIST_HEADERS, MODERN_LIST
+from .protected_support import ISSUER, RESOURCE, UNIX, Protected, counting, who
 
-CHALLENGES = (
-    "Bearer",
-    "DPoP",
-    "Basic realm=x",
-    f'Bearer resource_metadata="{PRM_AT}", scope="a b"',
-    'Bearer error="insufficient_scope", scope="w"',
-    'Bearer error="insufficient_scope", scope="x y z"',
-    'Bearer error="invalid_token"',
-    'Bearer a="',
-    "",
+KEY = SigningKey.generate(counting())
+PROOFS = ProofKey(KEY)
+VERIFIER = JwtVerifier(ISSUER, keys={"keys": [KEY.public_jwk]})
+
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
 )
-REPLIES: list[Reply] = [
-    NOT_FOUND,
-    (0, [], b""),
-    (-1, [], b""),
-    (500, [], b""),
-    (302, [("location", "/elsewhere")], b""),
-    (200, JSON, b""),
-    (200, JSON, b"[]"),
-    (200, JSON, b"{}"),
-    as_json({"error": "invalid_grant"}, 400),
-    as_json({"error": "invalid_client"}, 401),
-    as_json({"access_token": "t0ken-x", "token_type": "bearer", "expires_in": 1}),
-    as_json({"resource": MCP, "authorization_servers": [AS, f"{AS}/other"]}),
-    *((status, [("www-authenticate", challenge)], b"") for status in (401, 403) for challenge in CHALLENGES),
-]
-PLACES = (MCP, PRM_AT, AS_AT, f"{AS}/register", f"{AS}/token")
-
-replies = st.sampled_from([None, None, None, *REPLIES])
-steps = st.one_of(
-    st.tuples(st.just("answer"), st.integers(0, 5), replies),
-    st.tuples(st.just("wait"), st.sampled_from([0.1, 3.0, 20.0, 400.0])),
-    st.tuples(st.just("call")),
-    st.tuples(st.just("cancel"), st.integers(0, 5)),
-    st.tuples(st.just("back"), st.sampled_from(["right", "wrong", "denied", "iss"])),
-    st.tuples(st.just("revoke")),
-    st.tuples(st.just("authorize")),
-    st.tuples(st.just("decline")),
+claims = st.dictionaries(
+    st.sampled_from(
+        [
+            "iss",
+            "sub",
+            "aud",
+            "exp",
+            "nbf",
+            "iat",
+            "scope",
+            "scp",
+            "cnf",
+            "client_id",
+            "jti",
+            "htm",
+            "htu",
+            "ath",
+        ]
+    ),
+    values | st.just(ISSUER) | st.just(UNIX + 60) | st.just(RESOURCE),
+)
+headers = st.dictionaries(
+    st.sampled_from(["alg", "typ", "kid", "jwk", "crit", "b64"]), values | st.sampled_from(ASYMMETRIC)
 )
 
 
-class Wild(World):
-    """Nothing is answered by itself."""
-
-    def __init__(self, connected: bool) -> None:
-        super().__init__(user_timeout=300.0)
-        self.calls: list[Call] = []
-        self.answer["expires_in"] = 60
-        self.held = not connected
-        if not connected:
-            self.user = lambda url: None
-        self.start()
-        self.held, self.user = True, lambda url: None
-
-    def take(self, step: tuple[Any, ...]) -> None:
-        match step:
-            case "answer", number, reply if self.pending:
-                exchange, asked = self.pending.pop(number % len(self.pending))
-                self.answer_with(exchange, asked, reply)
-            case "wait", seconds:
-                self.advance(seconds)
-            case ["call"] if not self.client.client.engine.state.name == "CLOSED":
-                self.calls.append(self.engine.call_tool("echo", {}, now=self.now))
-            case "cancel", number if number < len(self.calls):
-                self.engine.cancel(self.calls[number], now=self.now)
-            case "back", how:
-                self.come_back(how)
-            case ["revoke"]:
-                self.valid.clear()
-            case ["authorize"]:
-                self.client.authorize(self.now)
-            case ["decline"]:
-                self.client.decline("no", self.now)
-        self.drain()
-
-    def answer_with(self, exchange: int, asked: Asked, reply: Reply | None) -> None:
-        if reply is not None:
-            self.at[asked.url] = reply
-        try:
-            self.reply(exchange, asked)
-        finally:
-            self.at.pop(asked.url, None)
-
-    def come_back(self, how: str) -> None:
-        from sansmcp.events import AuthorizationUrlReady
-
-        ready = self.of(AuthorizationUrlReady)
-        if ready:
-            changed: dict[str, str | None] = {
-                "right": {},
-                "wrong": {"state": "x"},
-                "denied": {"code": None, "error": "access_denied"},
-                "iss": {"iss": "https://evil.example"},
-            }[how]  # type: ignore[assignment]
-            self.client.redirect_received(self.allow(ready[-1].url, **changed), self.now)
+def encoded(value: Any) -> str:
+    return urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
 
 
-@settings(max_examples=300, deadline=None)
-@given(st.booleans(), st.lists(steps, max_size=60))
-def test_every_call_ends_once_whatever_is_answered(connected: bool, script: list[tuple[Any, ...]]) -> None:
-    world = Wild(connected)
-    for step in script:
-        world.take(step)
-    before = len(world.asked)
-    world.held = False
-    world.advance(2000.0)
-    world.client.close(world.now)
-    world.drain().advance(60.0)
-    ends = [e.call for e in world.said if isinstance(e, (ResultReady, RequestFailed))]
-    assert len(ends) == len(set(ends)) == len(world.calls)
-    assert len(world.asked) < before + 100 + 20 * len(world.calls)
-    assert world.client.finished
-    assert not any(world.client.stats().values()), world.client.stats()
-    shown = [a for a in world.asked if a.token is not None and "token-" in (a.token or "")]
-    assert all(asked.url == MCP for asked in shown)
-    for event in world.said:
-        if isinstance(event, RequestFailed) and isinstance(event.error, AuthorizationFailed):
-            json.dumps(str(event.error))
+texts = st.text(max_size=40) | st.builds(
+    lambda head, body, end: f"{encoded(head)}.{encoded(body)}.{end}",
+    headers,
+    claims,
+    st.text("ab-_=", max_size=90),
+)
+
+
+@given(texts)
+def test_what_is_not_signed_by_a_known_key_is_of_nobody(text: str) -> None:
+    assert isinstance(VERIFIER.verify(text, ClockPair(0.0, UNIX)), Rejected)
+    problem = DpopCheck().check(
+        text, method="POST", url=RESOURCE, token="t", key=PROOFS.thumbprint, unix=UNIX
+    )
+    assert problem is not None
+    read_signed(text, ASYMMETRIC)
+
+
+@given(claims)
+@settings(max_examples=50)
+def test_a_signed_token_may_say_anything(given_claims: dict[str, Any]) -> None:
+    text = KEY.sign({"typ": "at+jwt"}, given_claims)
+    found = VERIFIER.verify(text, ClockPair(0.0, UNIX))
+    assert isinstance(found, Rejected) or (isinstance(found, Principal) and found.issuer == ISSUER)
+
+
+@given(values, st.sampled_from(ASYMMETRIC))
+def test_any_key_is_one_or_none(value: Any, algorithm: str) -> None:
+    found = read_key(value, algorithm)
+    assert found is None
+    read_key({"kty": "EC", "crv": "P-256", "x": value, "y": value}, algorithm)
+
+
+shown = st.text(st.characters(max_codepoint=0xFF, exclude_characters="\r\n\0"), max_size=30)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["Bearer ", "DPoP ", "Basic ", "bearer", ""]), shown), max_size=6))
+@settings(max_examples=60)
+def test_nobody_is_let_in_by_chance(attempts: list[tuple[str, str]]) -> None:
+    http = Protected({"the-token": who()}, proofs=DpopCheck(), max_remembered=2)
+    for scheme, rest in attempts:
+        reply = http.post(MODERN_LIST, **LIST_HEADERS, authorization=scheme + rest)
+        assert reply.status in (400, 401)
+        assert "www-authenticate" in reply.headers
+    assert not http.of(RequestReceived)
+    stats = http.server.stats()
+    assert (stats["held_requests"], stats["token_questions"], stats["token_verdicts"]) == (0, 0, 0)
