@@ -558,6 +558,56 @@ def test_somebody_logs_in_although_nothing_wants_it() -> None:
     assert len(world.urls) == 2
 
 
+def test_who_logs_in_again_keeps_the_rights_there_were() -> None:
+    world = World()
+    world.challenge += ', scope="read"'
+    world.start()
+    world.client.authorize(world.now)
+    world.drain()
+    assert world.asked_user["scope"] == "read"
+    assert [asked.form["grant_type"] for asked in world.to(f"{AS}/token")] == ["authorization_code"] * 2
+
+
+def test_an_old_token_is_not_renewed_while_another_one_is_on_its_way() -> None:
+    world = stepping(World(), {"write": "write"}).start()
+    world.user = lambda url: None
+    waiting = world.engine.call_tool("write", {}, now=0.0)
+    world.drain().advance(299.0)
+    world.client.handle_timeout(world.now)
+    kept = world.client.tokens
+    assert kept is not None
+    world.client._tokens = attrs.evolve(kept, expires_at=UNIX)
+    attempt = world.client.attempt
+    assert isinstance(world.call("echo"), ResultReady)
+    assert world.client.attempt is attempt
+    world.client.redirect_received(world.allow(world.of(AuthorizationUrlReady)[-1].url), world.now)
+    world.drain()
+    assert [e.call for e in world.of(ResultReady)][-1] is waiting
+
+
+def test_what_was_refused_while_a_renewal_came_to_nothing_has_the_user_asked() -> None:
+    world = World().start()
+    world.held = True
+    first = world.engine.call_tool("echo", {"n": 1}, now=0.0)
+    world.drain()
+    ((early, asked),) = world.pending
+    world.pending.clear()
+    world.advance(4000.0)  # now the token is old, and the next call has it renewed
+    second = world.engine.call_tool("echo", {"n": 2}, now=world.now, timeout=None, total_timeout=9e9)
+    world.drain()
+    world.valid.clear()
+    world.reply(early, asked)
+    world.at[f"{AS}/token"] = lambda asked: (
+        (400, [], b"") if asked.form["grant_type"] == "refresh_token" else world.give(asked)
+    )
+    world.held = False
+    world.drain()
+    ends = {e.call for e in world.of(ResultReady)}
+    assert second in ends
+    assert len(world.urls) == 2
+    assert first.done
+
+
 def test_a_header_of_the_user_and_tokens_do_not_go_together() -> None:
     world = World()
     with pytest.raises(LocalProtocolError, match="not both"):

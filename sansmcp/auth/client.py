@@ -224,7 +224,7 @@ class AuthorizedClient:
         self._tick(now)
         self._wanted = True
         if self._attempt is None:
-            self._begin(Occasion())
+            self._begin(Occasion(held=self._tokens, more=self._tokens is not None))
         self._pump()
 
     def redirect_ready(self, uri: str, now: float) -> None:
@@ -360,11 +360,13 @@ class AuthorizedClient:
         """Send a request, or keep it until there is a token to send with it."""
         tokens = self._tokens
         goodbye = request.request.method == "DELETE"
-        if self._attempt is not None and not self._attempt.occasion.more and not goodbye:
+        attempt = self._attempt
+        if goodbye or (attempt is not None and attempt.occasion.more):
+            self._send(request)  # with what there is
+        elif attempt is not None:
             self._wait(request)
-        elif tokens is not None and self._renewable(tokens) and not goodbye:
-            self._begin(Occasion(held=tokens, quietly=True))
-            self._wait(request)
+        elif tokens is not None and self._renewable(tokens):
+            self._want(request, Occasion(held=tokens, quietly=True))
         else:
             self._send(request)
 
@@ -474,7 +476,7 @@ class AuthorizedClient:
             text = f"the server wants more rights ({named}), which {why}: allow them, or use another account"
             self._reject(request, AuthorizationFailed(text, _Problem.INSUFFICIENT_SCOPE, status=403))
             return True
-        request.step_ups += 1
+        request.step_ups += self._attempt is None
         self._drop(request)
         self._want(request, Occasion(challenge=challenge, held=tokens, more=True))
         return True
@@ -525,6 +527,8 @@ class AuthorizedClient:
         elif attempt.occasion.quietly:
             # The server says what it wants to a request with what there is, or without.
             self._renewal_failed = True
+            for request in waiting:
+                request.refused = 0  # nothing new was shown
             self._tokens = self.oauth.store.tokens(self._server.text)
         if tokens is None and error is not None and not attempt.occasion.quietly:
             for request in waiting:
