@@ -12,6 +12,7 @@ from .options import server_options
 from .program import EXIT_CODES, Program, ServerCommand
 
 if TYPE_CHECKING:
+    from .listening import Listening
     from .settings import Settings
     from .targets import Target
 
@@ -61,6 +62,47 @@ def _command(words: str) -> Callable[[Callable[..., None]], click.Command]:
         return cli.command(cls=ServerCommand, epilog=EXIT_CODES)(argument(server_options(body)))
 
     return decorate
+
+
+_LISTENING = (
+    click.option("--http", metavar="[HOST:]PORT", help="Serve over HTTP there; port 0 is any that is free."),
+    click.option("--path", help="Where the endpoint is.  [default: /mcp]"),
+    click.option("--old-sse", is_flag=True, help="Speak HTTP+SSE as well, at /sse, for clients of 2024."),
+    click.option("--certfile", metavar="FILE", help="Speak TLS with this certificate (PEM)."),
+    click.option(
+        "--keyfile", metavar="FILE", help="The certificate's key, where it is in a file of its own."
+    ),
+    click.option(
+        "--allow-host",
+        multiple=True,
+        metavar="NAME[:PORT]",
+        help="A name by which clients call this server, beside localhost and HOST; * is any. Repeatable.",
+    ),
+    click.option(
+        "--allow-origin",
+        multiple=True,
+        metavar="ORIGIN",
+        help="Pages that may use it, as https://example.com; * is any. Repeatable.",
+    ),
+)
+"""Where to listen over HTTP, and for whom."""
+
+
+def _listening_options(body: Callable[..., None]) -> Callable[..., None]:
+    for option in reversed(_LISTENING):
+        body = option(body)
+    return body
+
+
+def _listening(http: str | None, given: dict[str, Any]) -> Listening | None:
+    """Where to listen; None: on standard streams."""
+    if http is not None:
+        from .listening import Listening
+
+        return Listening(place=http, **given)
+    if wrong := [name for name, value in given.items() if value]:
+        raise usage(f"--{wrong[0].replace('_', '-')} goes with --http")
+    return None
 
 
 @_command("[SERVER]")
@@ -223,23 +265,7 @@ def logout(target: Target, words: list[str], settings: Settings) -> None:
     metavar="REVISION",
     help="Serve only this revision, or legacy, or modern. Repeatable.",
 )
-@click.option("--http", metavar="[HOST:]PORT", help="Serve over HTTP there; port 0 is any that is free.")
-@click.option("--path", help="Where the endpoint is.  [default: /mcp]")
-@click.option("--old-sse", is_flag=True, help="Speak HTTP+SSE as well, at /sse, for clients of 2024.")
-@click.option("--certfile", metavar="FILE", help="Speak TLS with this certificate (PEM).")
-@click.option("--keyfile", metavar="FILE", help="The certificate's key, where it is in a file of its own.")
-@click.option(
-    "--allow-host",
-    multiple=True,
-    metavar="NAME[:PORT]",
-    help="A name by which clients call this server, beside localhost and HOST; * is any. Repeatable.",
-)
-@click.option(
-    "--allow-origin",
-    multiple=True,
-    metavar="ORIGIN",
-    help="Pages that may use it, as https://example.com; * is any. Repeatable.",
-)
+@_listening_options
 @click.option("--trace", is_flag=True, help="Show every event and message on standard error, secrets hidden.")
 @click.option("--strict", is_flag=True, help="Take every deviation from the protocol for an error.")
 @click.option("--debug", is_flag=True, help="Show a traceback when something fails.")
@@ -266,11 +292,61 @@ def serve(
     """
     from .serving import serve_target
 
-    place = None
-    if http is not None:
-        from .listening import Listening
+    serve_target(target, revisions, _listening(http, listening), trace=trace, strict=strict)
 
-        place = Listening(place=http, **listening)
-    elif given := [name for name, value in listening.items() if value]:
-        raise usage(f"--{given[0].replace('_', '-')} goes with --http")
-    serve_target(target, revisions, place, trace=trace, strict=strict)
+
+@_command("[SERVER]")
+@_listening_options
+def bridge(target: Target, words: list[str], settings: Settings, http: str | None, **listening: Any) -> None:
+    """Serve a server to clients of the other era, on standard input and output or over HTTP.
+
+    Whatever the server speaks, it can be used by clients of every revision. What one era has and the
+    other lacks is told on standard error with --trace.
+
+    \b
+    Examples:
+      sansmcp bridge -- uvx mcp-server-time
+      sansmcp bridge https://example.com/mcp
+      sansmcp bridge my-server --http 8000
+    """
+    from .bridging import bridge as run_bridge
+
+    run_bridge(target, words, settings, _listening(http, listening))
+
+
+@cli.command(epilog=EXIT_CODES)
+@click.argument("file", metavar="FILE")
+@click.option("--revision", metavar="REVISION", help="Hold everything against this revision.")
+@click.option("--debug", is_flag=True, help="Show a traceback when something fails.")
+def explain(file: str, revision: str | None, debug: bool) -> None:
+    """Say what messages are: their kind, their era, and which rule they break.
+
+    FILE holds one JSON-RPC message, one message a line, or a log that `sansmcp.replay` wrote; - is
+    standard input. Exits with 1 when a rule is broken.
+
+    \b
+    Examples:
+      sansmcp explain message.json
+      sansmcp explain --revision 2025-06-18 messages.jsonl
+    """
+    from .explaining import explain as run_explain
+
+    run_explain(file, revision)
+
+
+@cli.command(epilog=EXIT_CODES)
+@click.argument("file", metavar="FILE")
+@click.option("--debug", is_flag=True, help="Show a traceback when something fails.")
+def replay(file: str, debug: bool) -> None:
+    """Run a log of an engine again, and name the first step that goes another way.
+
+    FILE is a log that `sansmcp.replay.record` wrote; - is standard input. Exits with 1 when a step
+    differs.
+
+    \b
+    Example:
+      sansmcp replay conversation.jsonl
+    """
+    from .explaining import replay as run_replay
+
+    run_replay(file)

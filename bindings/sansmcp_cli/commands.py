@@ -33,7 +33,7 @@ _ONE_LINE = 200
 """A tool's error up to this length stands in the message itself."""
 
 
-def _no_more(words: list[str]) -> None:
+def no_more(words: list[str]) -> None:
     if words:
         raise usage(f"unexpected argument {one_line(words[0], 60)!r}: a server's own command goes after --")
 
@@ -67,7 +67,7 @@ def _require(client: Client, capability: str, subject: str) -> None:
 
 def probe(target: Target, words: list[str], settings: Settings) -> None:
     """Era, revision, who the server is, what it offers, and how that was found out."""
-    _no_more(words)
+    no_more(words)
 
     async def work(client: Client) -> dict[str, Any]:
         capabilities, instructions = client.server_capabilities, client.instructions
@@ -97,7 +97,7 @@ def probe(target: Target, words: list[str], settings: Settings) -> None:
 
 def tools(target: Target, words: list[str], settings: Settings, *, schema: bool) -> None:
     """All tools of the server."""
-    _no_more(words)
+    no_more(words)
 
     async def work(client: Client) -> tuple[list[Any], list[Any]]:
         found = (await _list_tools(client)).tools if _offers(client, "tools") else []
@@ -201,7 +201,7 @@ class _Progress:
 
 def resources(target: Target, words: list[str], settings: Settings) -> None:
     """All resources and resource templates of the server."""
-    _no_more(words)
+    no_more(words)
 
     async def work(client: Client) -> tuple[list[Any], list[Any], dict[str, Any]]:
         found: list[Any] = []
@@ -241,7 +241,7 @@ def read(target: Target, words: list[str], settings: Settings, *, output: str | 
     if not words:
         raise usage("which resource? Give its URI")
     uri, *rest = words
-    _no_more(rest)
+    no_more(rest)
     if output is not None and not Path(output).absolute().parent.is_dir():
         raise usage(f"--output {output}: there is no such folder")
     subject = f"resources/read {one_line(uri, 300)!r}"
@@ -308,7 +308,7 @@ def _print_contents(part: ResourceContents, subject: str) -> None:
 
 def prompts(target: Target, words: list[str], settings: Settings) -> None:
     """All prompts of the server."""
-    _no_more(words)
+    no_more(words)
 
     async def work(client: Client) -> tuple[list[Any], list[Any]]:
         found: list[Any] = []
