@@ -586,6 +586,21 @@ def test_many_applications_in_one_process(backend: str) -> None:
     on_both(main, backend)
 
 
+@both
+def test_older_clients_without_sessions(backend: str) -> None:
+    async def main() -> None:
+        opening, other = application(stateless=True), application(stateless=True)
+        script = await ask(opening, initialize())
+        assert script.status == 200
+        assert "mcp-session-id" not in script.headers
+        asked = call("tools/call", {"name": "add", "arguments": {"a": 1, "b": 1}})
+        script = await ask(other, asked, h_mcp_protocol_version="2025-11-25")
+        assert text_of(script.json) == "2"
+        assert left(other) == {}
+
+    on_both(main, backend)
+
+
 def test_options_that_cannot_be_are_told_at_once() -> None:
     with pytest.raises(LocalProtocolError, match="keep_alive"):
         application(keep_alive=-1)

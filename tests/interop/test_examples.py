@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import subprocess
 import sys
@@ -9,11 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.examples_support import NEWEST, ROOT, calling, program, served
+from sansmcp import ALL_REVISIONS
+from tests.examples_support import EXAMPLES, NEWEST, ROOT, calling, program, served
+from tests.peers.registry import CLIENTS as SDK_CLIENTS
 from tests.peers.registry import EXAMPLES_INSTALL, NODE, NODE_INSTALL, NPM_INSTALL, PYODIDE, Install, missing
 
 from .http_support import served as peer_served
-from .support import asynchronous
+from .support import asynchronous, needs
+from .test_clients_http import got, run
+from .test_clients_stdio import expected, spoken
+from .test_clients_wsgi import make_app
 
 pytestmark = pytest.mark.interop
 
@@ -74,6 +80,28 @@ async def test_a_client_and_a_server_of_others(name: str, peer: str, packages: P
     async with peer_served(peer, tmp_path) as url:
         printed = await program(command(name, url, packages), QT_QPA_PLATFORM="offscreen")
     assert sorted(printed) == ["said hi ü 🐟", f"speaks {NEWEST[PEERS[peer]]}"]
+
+
+@pytest.mark.parametrize("client", SDK_CLIENTS)
+@asynchronous
+async def test_a_client_of_others_and_a_host_with_a_timer(
+    client: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs(client)
+    revision = spoken(client, ALL_REVISIONS)
+    assert revision is not None
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    from timer_host import Host  # type: ignore[import-not-found]
+
+    host = Host(make_app())
+    running = asyncio.create_task(run(client, host.url, tmp_path))
+    while not running.done():
+        host.poll()
+        await asyncio.sleep(0.002)
+    host.door.close()
+    code, out, err = await running
+    assert code == 0, err
+    assert got(out) == expected(client, revision)
 
 
 SHELL = """
