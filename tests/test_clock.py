@@ -19,6 +19,7 @@ def test_deadlines_fire_in_order_with_their_reasons() -> None:
     deadlines.clear("nothing")
     assert deadlines.next() == 1.0
     assert deadlines.reason("c") == "moved"
+    assert (deadlines.when("c"), deadlines.when("none")) == (1.5, None)
     assert list(deadlines.expired(2.0)) == [("a", "soon"), ("c", "moved"), ("b", "later")]
     assert deadlines.next() is None
     assert list(deadlines.expired(100.0)) == []
