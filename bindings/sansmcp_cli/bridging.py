@@ -42,7 +42,7 @@ class Bridged:
         self._client: Client | None = None
         self._served = False
 
-    def before(self, on_event: OnEvent | None) -> OnEvent:
+    def before(self, on_event: OnEvent | None) -> Callable[[Event], None]:
         """Hear what the server says, before `on_event` does."""
 
         def heard(event: Event) -> None:

@@ -150,7 +150,8 @@ class Explainer:
         revision = self._revision(message.method, message.params, problems)
         self._asked[message.id] = (message.method, revision)
         told = f"request {message.id!r} {one_line(message.method, 80)} ({revision.era}, {revision})"
-        return told, problems + self._check_params(message.method, message.params, revision)
+        # what is wrong with its `_meta` was said
+        return told, problems or self._check_params(message.method, message.params, revision)
 
     def _notification(self, message: jsonrpc.Notification) -> tuple[str, list[str]]:
         revision = self._given or self._session or LATEST
@@ -181,7 +182,7 @@ class Explainer:
         if modern.is_modern(params):
             read = modern.read_request_meta(params)
             if isinstance(read, McpError):
-                problems.append(str(read))
+                problems.append(read.message)
                 return self._given or LATEST
             found = known_revision(read.version)
             if found is None:
@@ -193,7 +194,7 @@ class Explainer:
             return self._given or self._session
         revision = self._given or self._session or LATEST_LEGACY
         if revision.era is Era.MODERN:
-            problems.append(str(modern.missing_meta("_meta")))
+            problems.append(modern.missing_meta("_meta").message)
         return revision
 
     def _check_params(self, method: str, params: dict[str, Any], revision: Revision) -> list[str]:

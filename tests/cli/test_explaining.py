@@ -1,0 +1,166 @@
+"""``explain``, ``replay`` and ``bridge``: messages and logs from a file, and one server as another."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from sansmcp import ClientEngine, Implementation
+from sansmcp.replay import hide_secrets, record
+
+from .run import ERAS, PYTHON, environment, invoke, run
+
+pytestmark = pytest.mark.req("AA11")
+
+BRIDGE = [PYTHON, "-m", "sansmcp_cli", "bridge", "--"]
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+def message(method: str, params: object = None, **members: object) -> str:
+    body = {"jsonrpc": "2.0", "method": method, **({} if params is None else {"params": params}), **members}
+    return json.dumps(body)
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "broken"),
+    [
+        (message("tools/list", {"_meta": META}, id=1), "request 1 tools/list (modern, 2026-07-28)", None),
+        (message("tools/call", {"name": "t"}, id="x"), "request 'x' tools/call (legacy, 2025-11-25)", None),
+        (message("tools/call", {"name": 5}, id=1), "request 1 tools/call", "$.name: expected a string"),
+        (message("tools/list", {"_meta": {next(iter(META)): "2026-07-28"}}, id=1), "modern", "is missing"),
+        (message("tools/list", id=None), "no JSON-RPC message", "INVALID_ID"),
+        (message("no/such", id=1), "request 1 no/such", "no method of the protocol"),
+        (message("server/discover", {}, id=1), "legacy", "does not exist in 2025-11-25"),
+        (message("notifications/progress", {"progressToken": 1}), "notification", "$.progress"),
+        ("[" + message("ping", id=1) + "]", "batch of 1: request 1 ping", None),
+        ('{"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "no"}}', "METHOD_NOT_FOUND", None),
+        ('{"jsonrpc": "2.0", "id": 1, "id": 2, "method": "ping"}', "no message", "two equal keys"),
+        ("{", "no message", "character"),
+    ],
+)
+def test_a_message_is_explained(text: str, told: str, broken: str | None) -> None:
+    shown = invoke("explain", "-", stdin=text)
+    first, *rest = shown.out.splitlines()
+    assert told in first
+    assert shown.code == (0 if broken is None else 1)
+    assert [line for line in rest if broken is not None and broken in line] or (not rest and broken is None)
+
+
+def test_answers_are_known_by_their_requests(tmp_path: Path) -> None:
+    file = tmp_path / "messages.jsonl"
+    lines = [
+        message(
+            "initialize",
+            {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {},
+                "clientInfo": {"name": "c", "version": "1"},
+            },
+            id=0,
+        ),
+        '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{}}}',
+        message("tools/list", {"_meta": META}, id=1),
+        '{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}',
+        message("tools/list", {}, id=2),
+    ]
+    file.write_text("\n".join(lines))
+    shown = invoke("explain", str(file))
+    assert shown.code == 1
+    assert shown.first_error == "sansmcp: 2 of 5 messages break a rule"
+    assert "2: result 0 of initialize (legacy, 2025-06-18)" in shown.out
+    assert "$.serverInfo.name" in shown.out
+    assert "no resultType" in shown.out
+    assert "5: request 2 tools/list (legacy, 2025-06-18)" in shown.out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["explain", "nowhere"], "there is no such file"),
+        (["explain", "--revision", "1999", "-"], "--revision: known are"),
+        (["replay", "nowhere"], "there is no such file"),
+        (["replay", "-"], "not a log"),
+    ],
+)
+def test_what_cannot_be_read_is_a_usage_error(words: list[str], told: str) -> None:
+    shown = invoke(*words, stdin="[]")
+    assert shown.code == 2
+    assert told in shown.first_error
+
+
+def a_log(file: Path, **options: object) -> None:
+    info = Implementation(name="me", version="1")
+    with file.open("w") as out:
+        engine = record(ClientEngine(info, now=0.0), out.write, made_with={"info": info}, **options)  # type: ignore[arg-type]
+        engine.connect(now=0.0)
+        list(engine.events())
+        engine.receive_message('{"jsonrpc":"2.0","id":1,"result":{"requestState":"s"}}', now=1.0)
+        list(engine.events())
+
+
+@pytest.mark.req("AA5")
+def test_a_log_is_run_again_and_explained(tmp_path: Path) -> None:
+    file = tmp_path / "log.jsonl"
+    a_log(file)
+    shown = invoke("replay", str(file))
+    assert (shown.code, shown.err) == (0, "")
+    assert shown.out.endswith(" steps, all as they are written\n")
+    explained = invoke("explain", str(file))
+    assert "sent request 1 server/discover (modern, 2026-07-28)" in explained.out
+    file.write_text(file.read_text().replace('\\"me\\"', '\\"you\\"'))
+    shown = invoke("replay", str(file))
+    assert shown.code == 1
+    assert "SendRequest: another data" in shown.first_error
+    assert "got: " in shown.out
+
+
+@pytest.mark.req("AA5")
+def test_what_was_hidden_ends_the_replay(tmp_path: Path) -> None:
+    file = tmp_path / "log.jsonl"
+    a_log(file, hide=hide_secrets)
+    shown = invoke("replay", str(file))
+    assert shown.code == 1
+    assert "something of it was hidden" in shown.first_error
+
+
+@pytest.mark.req("AA7")
+@pytest.mark.parametrize("mode", ["auto", "2025-11-25", "2024-11-05"])
+@pytest.mark.parametrize("era", sorted(ERAS))
+def test_a_bridge_over_standard_streams(era: str, mode: str, tmp_path: Path) -> None:
+    words = ["call", "--mode", mode, "slow", "steps=2", "pause=0.01", "--", *BRIDGE, *ERAS[era]]
+    shown = run(words, cwd=tmp_path)
+    assert (shown.code, shown.out) == (0, "2 steps done\n")
+    assert shown.err.splitlines()[-1].startswith("progress 2/2")
+
+
+@pytest.mark.req("AA7")
+def test_a_bridge_over_http(tmp_path: Path) -> None:
+    command: Sequence[str] = [sys.executable, *BRIDGE[1:-1], "--http", "0", "--", *ERAS["legacy"]]
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment(tmp_path), stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stderr is not None
+            url = process.stderr.readline().split(" at ")[1].split(";")[0]
+            for mode in ("auto", "legacy"):
+                shown = run(["call", url, "--mode", mode, "echo", "text=hé"], cwd=tmp_path)
+                assert (shown.code, shown.out) == (0, "hé\n"), shown.err
+        finally:
+            process.kill()
+            process.communicate(timeout=30)
+
+
+@pytest.mark.req("AA7")
+def test_a_bridge_without_a_server_says_why(tmp_path: Path) -> None:
+    shown = run(["bridge", "--", PYTHON, "-c", "raise SystemExit(3)"], cwd=tmp_path)
+    assert shown.code == 3
+    assert "exit code 3" in shown.first_error
+    assert run(["bridge", "--path", "/x", "--", *ERAS["modern"]], cwd=tmp_path).code == 2
