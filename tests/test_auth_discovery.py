@@ -218,6 +218,9 @@ PUBLIC, INSIDE, HERE = "https://s.example/mcp", "https://10.1.1.1/mcp", "http://
         ("https://10.0.0.1", HERE, True, True),
         ("http://localhost:9/x", HERE, True, True),
         ("http://a.example", HERE, False, False),
+        ("https://10.1.1.1/token", INSIDE, True, True),
+        ("http://127.0.0.1:1/token", HERE, True, True),
+        ("http://s.example/token", "http://s.example/mcp", False, False),
     ],
 )
 def test_which_addresses_are_asked_for_a_server(
@@ -226,6 +229,7 @@ def test_which_addresses_are_asked_for_a_server(
     asked, server = parse_url(url), parse_url(named_by)
     assert (AddressPolicy().refusal(asked, server) is None) is allowed
     assert (AddressPolicy(private=True).refusal(asked, server) is None) is allowed_private
+    assert AddressPolicy(private=True, plain=True).refusal(asked, server) is None
 
 
 @pytest.mark.case("A-08")

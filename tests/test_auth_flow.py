@@ -393,6 +393,22 @@ def test_a_challenge_that_points_into_the_network_is_told_and_not_followed() -> 
         assert not world.to(place)
 
 
+@pytest.mark.req("T2")
+def test_no_token_is_asked_for_that_could_be_read_on_its_way() -> None:
+    world = World()
+    world.client = world.make("http://mcp.example/mcp")
+    world.start()
+    assert "not reached by https" in str(failed(world, Problem.FORBIDDEN_ADDRESS))
+    assert world.paths == []
+    world = World(addresses=AddressPolicy(plain=True))
+    world.client = world.make("http://mcp.example/mcp")
+    world.at["http://mcp.example/.well-known/oauth-protected-resource/mcp"] = as_json(
+        {"resource": "http://mcp.example/mcp", "authorization_servers": [AS]}
+    )
+    world.challenge = "Bearer"
+    world.start().one(EraDecided)
+
+
 @pytest.mark.case("A-08")
 def test_who_allows_it_may_be_sent_anywhere() -> None:
     world = World(addresses=AddressPolicy(private=True, foreign_metadata=True))

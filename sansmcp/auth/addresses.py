@@ -63,18 +63,26 @@ class AddressPolicy:
 
     private: bool = False
     """Whether a server that is public may name addresses within a network or on this computer."""
+    plain: bool = False
+    """Whether ``http`` is spoken beyond this computer too. Whoever is on the way can then read tokens."""
     foreign_metadata: bool = False
     """Whether the metadata about a server may be at another host than the server."""
 
     def refusal(self, url: Url, named_by: Url) -> str | None:
         """Why `url` is not asked for the sake of the server `named_by`; None: it is."""
-        reach = reach_of(url.host)
-        if url.scheme != "https" and reach is not Reach.LOOPBACK:
+        if not self.is_safe(url):
             return "it is not https"
+        reach = reach_of(url.host)
+        if url.origin == named_by.origin:
+            return None
         if reach > reach_of(named_by.host) and not self.private:
             where = "on this computer" if reach is Reach.LOOPBACK else "within a private network"
             return f"it is {where}, and the server that names it is not (AddressPolicy.private)"
         return None
+
+    def is_safe(self, url: Url) -> bool:
+        """Whether nobody on the way to `url` can read what is sent there."""
+        return url.scheme == "https" or self.plain or reach_of(url.host) is Reach.LOOPBACK
 
     def refusal_of_metadata(self, url: Url, server: Url) -> str | None:
         """Why the metadata about `server` is not read from `url`, which it names; None: it is."""

@@ -108,6 +108,9 @@ class Flow:
 
     def run(self) -> Steps[Tokens]:
         """Come by a token, and keep it."""
+        if not self.oauth.addresses.is_safe(self.server):
+            text = f"the server {self.server} is not reached by https: a token could be read on its way"
+            fail(_Problem.FORBIDDEN_ADDRESS, f"{text} (AddressPolicy.plain)")
         self.resource = yield from self._find_resource()
         self.metadata = yield from self._find_server()
         tokens = yield from self._renew()
@@ -240,8 +243,6 @@ class Flow:
 
     def refusal(self, url: Url) -> str | None:
         """Why `url` must not be asked; None: it may."""
-        if url.origin == self.server.origin:
-            return None
         return self.oauth.addresses.refusal(url, self.server)
 
     def check(self, url: Url | None, what: str) -> Url:
