@@ -119,6 +119,9 @@ class _Writer(Writer):
         self._on_paused = on_paused
         self._parts: deque[memoryview] = deque()
         self._finishing = self._paused = False
+        # The writing end of a pipe is never readable, but it is told so when nobody reads any more.
+        self._always = READ if stat.S_ISFIFO(os.fstat(fd).st_mode) else 0
+        loop.watch(fd, self._always, self._flush)
 
     def write(self, data: bytes) -> None:
         if self._fd < 0 or self._finishing:
@@ -133,6 +136,10 @@ class _Writer(Writer):
 
     def _flush(self, events: int) -> None:
         parts = self._parts
+        if events and not parts:
+            self.close()
+            self._on_end("nobody reads it any more")
+            return
         try:
             while parts:
                 sent = os.write(self._fd, parts[0])
@@ -148,7 +155,7 @@ class _Writer(Writer):
             self._on_end(str(error))
             return
         if events or parts:
-            self._loop.watch(self._fd, WRITE if parts else 0, self._flush)
+            self._loop.watch(self._fd, self._always | (WRITE if parts else 0), self._flush)
         if not parts and self._paused:
             self._paused = False
             self._on_paused(False)

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from sansmcp.dialing import DialingClient
 
 
+_TURNS = 10
+"""Turns of trio in which a socket has taken what it takes at once."""
+
+
 class NetPump(ManyPump):
     """Drives a connector."""
 
@@ -135,14 +139,19 @@ class Socket(Channel):
             self._outbox.finish(stream.send_eof)
 
     def close(self) -> None:
-        # Over HTTP, what was not written by now is part of a request that nobody wants any more.
-        if self._outbox is not None and self._outbox.size and not isinstance(self._core, HttpConnector):
-            self._outbox.finish(self._end)
+        if self._outbox is not None and self._outbox.size:
+            self._loop.create_task(self._end())
         else:
             self.abort()
 
     async def _end(self) -> None:
-        self._task.cancel()
+        # What a socket does not take at once is part of a request that nobody wants any more.
+        assert self._outbox is not None
+        for _ in range(_TURNS):
+            if not self._outbox.size:
+                break
+            await trio.lowlevel.checkpoint()
+        self.abort()
 
     def abort(self) -> None:
         self._task.cancel()

@@ -68,7 +68,9 @@ class Child(Channel):
             return
         assert process.stdin is not None
         self._outbox = Outbox(self._loop, process.stdin.send_all, self._broke, self._paused)
-        self._readers = [self._loop.create_task(step) for step in (self._read_out(), self._read_err())]
+        self._readers = [
+            self._loop.create_task(step) for step in (self._read_out(), self._read_err(), self._watch_stdin())
+        ]
         if self._owed is not None:
             self._signal(self._owed)
         if self._write_closed:
@@ -122,6 +124,15 @@ class Child(Channel):
                 if not data:
                     return
                 self._take_stderr(data)
+
+    async def _watch_stdin(self) -> None:
+        """The writing end of a pipe is never readable, but it is told so when nobody reads any more."""
+        assert self._process is not None
+        if not POSIX:
+            return
+        with suppress(*BROKEN):
+            await trio.lowlevel.wait_readable(self._process.stdin.fileno())  # type: ignore[union-attr]  # pipes have it
+            self._broke(BrokenPipeError())
 
     def _broke(self, error: BaseException) -> None:
         if self._pump.failure is None:

@@ -26,6 +26,8 @@ from sansmcp.testing.scenarios import (
     scenario_app,
 )
 
+from .adapters_threads import ThreadsAdapter
+from .adapters_trio import TrioAdapter
 from .stage import Stage
 
 
@@ -119,4 +121,4 @@ class _Asyncio:
         return await getattr(self._client, action.verb)(*action.arguments, **options)
 
 
-ADAPTERS: list[Adapter] = [AsyncioAdapter()]
+ADAPTERS: list[Adapter] = [AsyncioAdapter(), TrioAdapter(), ThreadsAdapter()]
