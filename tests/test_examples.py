@@ -130,7 +130,8 @@ def test_a_host_with_a_timer(era: str) -> None:
     while host.sockets and time.monotonic() < end:  # until it saw the end of each connection
         host.poll()
     assert host.sockets == host.unsent == {}
-    host.door.close()
+    host.close()
+    assert host.listener.finished
 
 
 def gateway_event(

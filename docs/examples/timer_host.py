@@ -51,6 +51,11 @@ class Host:
         for conn in list(self.sockets):
             self.flush(conn)
 
+    def close(self):
+        self.listener.close(now())
+        self.poll()
+        self.door.close()
+
     def carry_out(self):
         while (op := self.listener.next_op()) is not None:
             match op:

@@ -98,7 +98,7 @@ async def test_a_client_of_others_and_a_host_with_a_timer(
     while not running.done():
         host.poll()
         await asyncio.sleep(0.002)
-    host.door.close()
+    host.close()
     code, out, err = await running
     assert code == 0, err
     assert got(out) == expected(client, revision)
