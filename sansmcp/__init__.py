@@ -453,6 +453,8 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
     from .session.subscriptions import ChangeBuffer as ChangeBuffer
     from .session.subscriptions import Relisten as Relisten
     from .session.suspended import SuspendedCall as SuspendedCall
+    from .spans import Span as Span
+    from .spans import SpanHook as SpanHook
     from .stdio import (
         NO_RESTART as NO_RESTART,
     )
@@ -624,6 +626,7 @@ _HOMES: Final = {
     "session.rounds": "IncomingQuestion Round",
     "session.subscriptions": "ChangeBuffer Relisten",
     "session.suspended": "SuspendedCall",
+    "spans": "Span SpanHook",
     "stdio": "Command NO_RESTART RestartPolicy ShutdownLadder StdioClient child_environment",
     "line_client": "LineClient",
     "line_server": "LineServer SocketServer",

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from .context import Answers, Context, Host
 from .errors import CapabilityMissing, ErrorCode, LocalProtocolError, McpError, QuestionFailed
@@ -48,6 +48,9 @@ from .validation import SchemaValidator, UnusableSchemaError
 from .validators import RustValidator, ValidatorUnavailableError
 from .wire.jsoncodec import JsonCodec, JsonValue
 
+if TYPE_CHECKING:
+    from .spans import SpanHook
+
 F = TypeVar("F", bound=Handler)
 R = TypeVar("R", bound=Registered)
 Publish = Callable[[Callable[[Answers, float], object]], object]
@@ -80,7 +83,8 @@ class App:
 
     `keep` says how long clients may use a list again; None: not at all.
 
-    `extensions` are declared, and their methods served.
+    `extensions` are declared, and their methods served. `spans` hears of every request that a host
+    hands over.
     """
 
     def __init__(
@@ -102,6 +106,7 @@ class App:
         keep: Keep | None = None,
         on_error: Callable[[BaseException, int], None] | None = None,
         extensions: Sequence[Extension] = (),
+        spans: SpanHook | None = None,
     ) -> None:
         if page_size is not None and page_size < 1:
             raise LocalProtocolError(f"page_size must be at least 1, got {page_size}")
@@ -116,6 +121,8 @@ class App:
         self._validator = validator
         self._list_hints = {} if keep is None else keep.hints()
         self._on_error = on_error
+        self.spans = spans
+        """Hears when requests begin and end; see `sansmcp.spans`."""
         self._failures = 0
         self._publishers: dict[Publish, None] = {}
         check_distinct(extensions)

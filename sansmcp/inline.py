@@ -7,6 +7,7 @@ the answer comes; a coroutine can wait for answers, and for nothing else.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
 
 from .app import App
 from .context import Answers, Clock, Context, Host
@@ -14,6 +15,9 @@ from .dialogue import Turn
 from .events import Event, RequestCancelled, RequestFailed, RequestReceived, ResultReady
 from .invocation import Invocation, NeedsLoop, Raised
 from .session.calls import IncomingRequest
+
+if TYPE_CHECKING:  # who traces nothing need not load what traces
+    from .spans import SpannedAnswers
 
 
 class InlineHandlers:
@@ -34,7 +38,12 @@ class InlineHandlers:
         on_said: Callable[[], object] | None = None,
     ) -> None:
         self._app = app
-        self._answers = answers
+        self._spans: SpannedAnswers | None = None
+        if app.spans is not None:
+            from .spans import SpannedAnswers
+
+            self._spans = SpannedAnswers(answers, app.spans)
+        self._answers = answers if self._spans is None else cast(Answers, self._spans)
         self._host = Host(asks=True, entropy=entropy, clock=clock, tell=self._tell)
         self._on_said = on_said
         self._now = 0.0
@@ -56,11 +65,15 @@ class InlineHandlers:
         self._needs_loop = None
         match event:
             case RequestReceived():
+                if self._spans is not None:
+                    self._spans.begin(event.request)
                 context = Context(event.request, self._answers, self._submit, self._host)
                 invocation = self._app.begin(self._answers, event.request, context, now=now)
                 if invocation is not None:
                     self._go_on(invocation, None)
             case RequestCancelled():
+                if self._spans is not None:
+                    self._spans.drop(event.request)
                 parked = self._waiting.pop(event.request, None)
                 if parked is not None:
                     parked[1].cancel(now=now)

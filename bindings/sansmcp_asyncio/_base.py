@@ -32,6 +32,8 @@ from ._waiting import Flag
 if TYPE_CHECKING:
     import asyncio
 
+    from sansmcp.spans import Span
+
 
 class BaseClient(ABC):
     """A connection to one server, but for its verbs and for how one waits."""
@@ -51,6 +53,7 @@ class BaseClient(ABC):
         self._on_event = on_event
         self._callbacks = callbacks
         self._waiting: dict[Call, asyncio.Future[ResultReady | RequestFailed]] = {}
+        self._spans: dict[Call, Span] = {}
         self._progress: dict[Call, Callable[[ProgressReported], object]] = {}
         self._listening: dict[Call, BaseChanges] = {}
         self._ready: asyncio.Future[None] = self._loop.create_future()
@@ -127,12 +130,37 @@ class BaseClient(ABC):
         if on_progress is not None:
             options["progress"] = True
         self._check_open()
-        call = verb(*arguments, now=self._loop.time(), **options)
+        call = self._make(verb, arguments, options)
         future: asyncio.Future[ResultReady | RequestFailed] = self._loop.create_future()
         self._waiting[call] = future
         if on_progress is not None:
             self._progress[call] = on_progress
         return call, future
+
+    def _make(self, verb: Callable[..., Call], arguments: tuple[Any, ...], options: dict[str, Any]) -> Call:
+        hook = self._callbacks.spans
+        if hook is None:
+            return verb(*arguments, now=self._loop.time(), **options)
+        from sansmcp.spans import start_client_span
+
+        span = start_client_span(hook, getattr(verb, "__name__", ""), arguments, options)
+        try:
+            call = verb(*arguments, now=self._loop.time(), **options)
+        except BaseException as error:
+            if span is not None:
+                span.end({"error.type": type(error).__name__}, error)
+            raise
+        if span is not None:
+            self._spans[call] = span
+        return call
+
+    def _end_span(self, event: ResultReady | RequestFailed) -> None:
+        span = self._spans.pop(event.call, None)
+        if span is not None:
+            from sansmcp.spans import end_attributes
+
+            raw, error = (event.raw, None) if isinstance(event, ResultReady) else (None, event.error)
+            span.end(end_attributes(raw, error), error)
 
     def _forget(self, call: Call) -> None:
         """Nobody waits for the end of a call any more: cancel it, if it has none."""
@@ -159,8 +187,10 @@ class BaseClient(ABC):
         if not self._ready.done():
             self._ready.set_exception(error)
         for call, future in self._waiting.items():
+            failed = RequestFailed(call, end.about(call.subject))
+            self._end_span(failed)
             if not future.done():
-                future.set_result(RequestFailed(call, end.about(call.subject)))
+                future.set_result(failed)
         self._waiting.clear()
         for changes in self._listening.values():
             changes.fail(end)
@@ -178,6 +208,8 @@ class BaseClient(ABC):
                     del self._listening[call]
                 return
         if isinstance(event, (ResultReady, RequestFailed)):
+            if self._spans:
+                self._end_span(event)
             future = self._waiting.pop(event.call, None)
             if future is not None and not future.done():
                 future.set_result(event)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # who starts a child process need not load what HTTP is made 
     from sansmcp.http.pool import PoolPolicy
     from sansmcp.http.recovery import Recovery
     from sansmcp.http.resume import ReconnectPolicy
+    from sansmcp.spans import SpanHook
     from sansmcp.validation import SchemaValidator
     from sansmcp.websocket import PingPolicy
 
@@ -85,6 +86,8 @@ class EngineOptions(QuestionOptions, total=False):
     """Whether tolerances are faults. **False** unless given."""
     extensions: Sequence[Extension]
     """What it knows besides the protocol itself, as ``ClientTasks()``."""
+    spans: SpanHook | None
+    """Hears when calls begin and end, and gives the trace context that they carry."""
     check_capabilities: bool
     """Whether to refuse here what the server does not declare. **True** unless given."""
 

@@ -26,6 +26,7 @@ from ._waiting import together
 if TYPE_CHECKING:  # who is asked nothing need not load what can be asked
     import asyncio
 
+    from sansmcp.spans import SpanHook
     from sansmcp.types.elicitation import (
         ElicitRequestFormParams,
         ElicitRequestURLParams,
@@ -66,6 +67,9 @@ class QuestionOptions(TypedDict, total=False):
 
 class Callbacks:
     """The callbacks of one client. Without one for everything that is asked, it is left to the events."""
+
+    spans: SpanHook | None = None
+    """Hears of the client's calls."""
 
     def __init__(self, options: QuestionOptions) -> None:
         self._by_method: dict[str, Callable[[Any], Any]] = {}
@@ -165,6 +169,7 @@ def take_callbacks(
     """What answers questions, and the engine's options: the others, and what is declared by it."""
     rest = {name: value for name, value in options.items() if name not in QuestionOptions.__annotations__}
     callbacks = kind(cast(QuestionOptions, options))
+    callbacks.spans = rest.pop("spans", None)
     rest["capabilities"] = callbacks.declare(rest.get("capabilities"))
     return callbacks, rest
 

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 
@@ -23,6 +23,7 @@ from sansmcp.invocation import Ended, Invocation, Raised, Step
 from sansmcp.line_server import LineServer
 from sansmcp.questions import Ask
 from sansmcp.session.calls import Call, IncomingRequest
+from sansmcp.spans import SpannedAnswers
 
 from ._pump import OnEvent, OnWire, Pump
 
@@ -98,7 +99,8 @@ class Handlers:
         threads: int,
         on_event: OnEvent | None = None,
     ) -> None:
-        self._answers = answers
+        self._spans = None if app.spans is None else SpannedAnswers(answers, app.spans)
+        self._answers = answers if self._spans is None else cast(Answers, self._spans)
         self._app = app
         self._loop = loop
         self._on_event = on_event
@@ -145,6 +147,8 @@ class Handlers:
             self._answered(event)
 
     def _begin(self, request: IncomingRequest) -> None:
+        if self._spans is not None:
+            self._spans.begin(request)
         context = Context(request, self._answers, self._submit, self._host)
         invocation = self._app.begin(self._answers, request, context, now=self._loop.time())
         if invocation is None:
@@ -164,6 +168,8 @@ class Handlers:
             self._work[after] = work
 
     def _cancel(self, request: IncomingRequest) -> None:
+        if self._spans is not None:
+            self._spans.drop(request)
         work = self._work.pop(request, None)
         if work is not None:
             if not isinstance(work, _Steps):

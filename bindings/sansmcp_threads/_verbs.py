@@ -136,8 +136,8 @@ class Verbs(ABC):
         """Completions for the argument of a prompt or of a resource template.
 
         `ref` is a `PromptReference` or a `ResourceTemplateReference`, or one as JSON: ``{"type":
-        "ref/prompt", "name": …}``, ``{"type": "ref/resource", "uri": …}``. `context` holds the arguments chosen before (from
-        2025-06-18 on).
+        "ref/prompt", "name": …}``, ``{"type": "ref/resource", "uri": …}``. `context` holds the arguments
+        chosen before (from 2025-06-18 on).
         """
         more: dict[str, Any] = {} if context is None else {"context": context}
         result: CompleteResult = self._call(self._engine.complete, ref, argument, value, **more, **options)
