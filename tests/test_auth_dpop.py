@@ -7,8 +7,12 @@ from typing import Any
 import pytest
 from joserfc.jwk import ECKey
 
+from sansmcp import LocalProtocolError
 from sansmcp.auth.dpop import DpopCheck, ProofKey, bare_url, token_hash
 from sansmcp.auth.jose import ASYMMETRIC, SigningKey, read_key, read_signed
+from sansmcp.auth.showing import Showing
+from sansmcp.auth.tokens import Tokens
+from sansmcp.http.url import parse_url
 
 from .http_support import LIST_HEADERS, MODERN_LIST
 from .protected_support import RESOURCE, UNIX, Protected, counting, who
@@ -27,7 +31,8 @@ def proof(key: ProofKey = KEY, **options: Any) -> str:
 
 def check(text: str, checker: DpopCheck | None = None, **options: Any) -> str | None:
     given = {"method": "POST", "url": RESOURCE, "token": "t", "key": KEY.thumbprint, "unix": UNIX, **options}
-    return (checker or DpopCheck()).check(text, **given)
+    found = (checker or DpopCheck()).check(text, **given)
+    return None if found is None else found.text
 
 
 # proofs ------------------------------------------------------------------------------------------
@@ -163,6 +168,8 @@ def test_a_bound_token_needs_a_proof(
         assert reply.status == status
         if status is not None:
             assert error is None or f'error="{error}"' in reply.headers["www-authenticate"]
+            if scheme == "DPoP":
+                assert challenge_of(reply).scheme == "dpop"
             assert 'algs="ES256"' in reply.headers["www-authenticate"]
             assert not only or challenge_of(reply).scheme == "dpop"
 
@@ -179,6 +186,56 @@ def test_a_proof_is_not_taken_twice_by_a_server() -> None:
     metadata = http.send("GET", {}, target="/.well-known/oauth-protected-resource").json
     assert metadata["dpop_bound_access_tokens_required"] is False
     assert "ES256" in metadata["dpop_signing_alg_values_supported"]
+
+
+# nonces ------------------------------------------------------------------------------------------
+
+NONCES: dict[str, Any] = {"nonce_key": b"k" * 16, "nonce_life": 100}
+
+
+@pytest.mark.req("T7")
+def test_a_nonce_lasts_for_a_while() -> None:
+    checker, other = DpopCheck(**NONCES), DpopCheck(**{**NONCES, "nonce_key": b"o" * 16})
+    nonce = checker.nonce(UNIX)
+    assert nonce is not None
+    assert nonce != other.nonce(UNIX)
+    assert DpopCheck().nonce(UNIX) is None
+    for after, good in ((0, True), (99, True), (199, True), (200, False), (-1, False)):
+        unix = UNIX + after
+        assert (check(proof(nonce=nonce, unix=unix), checker, unix=unix) is None) is good
+    for given in (None, "", "x", other.nonce(UNIX)):
+        found = checker.check(
+            proof(nonce=given), method="POST", url=RESOURCE, token="t", key=KEY.thumbprint, unix=UNIX
+        )
+        assert found is not None
+        assert found.error == "use_dpop_nonce"
+
+
+def test_a_key_for_nonces_is_long_enough() -> None:
+    with pytest.raises(LocalProtocolError):
+        DpopCheck(nonce_key=b"short")
+
+
+@pytest.mark.req("T7", "T8")
+def test_a_server_hands_out_nonces_that_our_client_uses() -> None:
+    http = Protected({"t": who(key=KEY.thumbprint)}, proofs=DpopCheck(**NONCES))
+    showing = Showing(KEY, parse_url(RESOURCE), unix=lambda: UNIX + http.now, entropy=entropy)
+    tokens = Tokens(access_token="t", token_type="dpop", issuer="i", resource=RESOURCE)
+
+    def ask() -> int | None:
+        sent = showing.nonce
+        reply = http.post(MODERN_LIST, **LIST_HEADERS, **dict(showing.headers(tokens, "POST")))
+        showing.take_nonce(reply.headers.items())
+        if reply.status == 401:
+            assert showing.is_asked_for([challenge_of(reply)], sent)
+        status: int | None = reply.status
+        return status
+
+    assert [ask(), ask(), ask()] == [401, None, None]
+    http.advance(150)
+    assert ask() is None
+    http.advance(150)
+    assert [ask(), ask()] == [401, None]
 
 
 def test_keys_show_nothing() -> None:

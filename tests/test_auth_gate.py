@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from sansmcp import AccessUndecided, App, Context, LimitHit, PeerFault, RequestReceived
+from sansmcp import (
+    AccessUndecided,
+    App,
+    Context,
+    LimitHit,
+    LocalProtocolError,
+    PeerFault,
+    RequestReceived,
+)
 from sansmcp.auth.challenge import Challenge, parse_challenges
 from sansmcp.clock import ClockPair
 from sansmcp.events import VerifyToken
@@ -144,6 +152,10 @@ def test_a_head_without_a_token_is_enough(authorization: str | None, status: int
         headers.append(("authorization", authorization))
     refusal = http.server.head_received(7, HttpRequest("POST", "/mcp", headers), http.now)
     assert (None if refusal is None else refusal.status) == status
+    while (event := http.server.next_event()) is not None:
+        http.said.append(event)
+    fault = {401: PeerFault.UNAUTHORIZED, 400: PeerFault.INVALID_CREDENTIALS}
+    assert reasons(http) == ([] if status is None else [fault[status]])
     document = HttpRequest("GET", "/.well-known/oauth-protected-resource", headers[:1])
     assert http.server.head_received(8, document, http.now) is None
 
@@ -221,6 +233,36 @@ def test_the_requests_that_wait_are_bounded() -> None:
     for question in http.questions:
         http.verify(question, None)
     assert post(http, "Bearer t").waits
+
+
+@pytest.mark.req("T8")
+@pytest.mark.parametrize("how", ["leaves", "verdict", "server ends"])
+def test_the_bodies_that_wait_are_bounded(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    size = len(json.dumps(MODERN_LIST))
+    monkeypatch.setattr("sansmcp.auth.gate.MAX_HELD", 2 * size)
+    http = Protected(asks=True)
+    first, _ = post(http, "Bearer a"), post(http, "Bearer b")
+    assert http.server.stats()["held_bytes"] == 2 * size
+    assert post(http, "Bearer c").status == 503
+    if how == "leaves":
+        http.leave(first)
+    elif how == "verdict":
+        http.verify(http.questions[0], None)
+    else:
+        http.server.close(http.now)
+        assert http.server.stats()["held_bytes"] == 0
+        return
+    assert http.server.stats()["held_bytes"] == size
+    assert post(http, "Bearer d").waits
+
+
+def test_an_exchange_that_waits_is_open() -> None:
+    http = Protected(asks=True)
+    request = HttpRequest("POST", "/mcp", [("host", "localhost")])
+    waiting = post(http, "Bearer t")
+    for begin in (http.server.head_received, http.server.request_received):
+        with pytest.raises(LocalProtocolError, match="open already"):
+            begin(waiting.id, request, http.now)
 
 
 @pytest.mark.req("T8")

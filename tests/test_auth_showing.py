@@ -59,7 +59,7 @@ class Bound(World):
                 key=KEY.thumbprint,
                 unix=UNIX + self.now,
             )
-            assert problem is None, problem
+            assert problem is None, problem.text
             asked.headers["authorization"] = f"Bearer {token}"  # as the rest of the world reads it
         return super().answer_to(asked)
 

@@ -36,16 +36,22 @@ from ..http.exchange import ExchangeId, HttpRequest
 from ..http.guard import Refusal
 from ..http.responses import RETRY_AFTER, Exchange, Responses
 from ..http.screen import path_of
+from ..limits import MIB
 from .principal import Principal
 from .resource_server import ResourceServer
 
 if TYPE_CHECKING:
     from ..wire.jsoncodec import JsonValue
 
+MAX_HELD: Final = 64 * MIB
+"""Bytes of bodies that wait for a verdict: of clients that nobody knows yet. Past it: as with
+`ResourceServer.max_waiting`."""
+
 _TOKEN: Final = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
 _SECRET: Final = frozenset({"authorization", "dpop"})
 """Headers that nobody needs any more once it is known who asks."""
 
+_NONCE: Final = "dpop-nonce"
 _TIMEOUT: Final = "timeout"
 _FAULTS: Final = {400: PeerFault.INVALID_CREDENTIALS, 401: PeerFault.UNAUTHORIZED}
 """What it tells of a client that its token was refused with a status."""
@@ -104,6 +110,8 @@ class Gate:
         self._asked: Final[dict[bytes, ExchangeId]] = {}
         self._held: Final[dict[ExchangeId, ExchangeId]] = {}
         """For whose question each exchange waits."""
+        self._bytes = 0
+        """How large the bodies of those are."""
         self._late: Final[Deadlines[ExchangeId]] = Deadlines()
         self._clock = ClockPair(0.0, 0.0)
         """As it was told last."""
@@ -119,6 +127,7 @@ class Gate:
         """Sizes of all tables."""
         return {
             "held_requests": len(self._held),
+            "held_bytes": self._bytes,
             "token_questions": len(self._questions),
             "token_verdicts": len(self._verdicts),
             "token_timers": len(self._late),
@@ -140,7 +149,7 @@ class Gate:
             return False
         found = self._credentials(exchange.fields)
         if isinstance(found, Refusal):
-            self._refuse(exchange, found)
+            self.turn_away(exchange, found)
             return False
         held, now = _Held(exchange, request, found), self._out.now
         verdict = self._verdicts.get(found.digest)
@@ -168,7 +177,7 @@ class Gate:
         asked = self._held.pop(id, None)
         if asked is None:
             return False
-        del self._questions[asked].held[id]
+        self._bytes -= len(self._questions[asked].held.pop(id).request.body)
         return True
 
     # verdicts ------------------------------------------------------------------------------------
@@ -196,7 +205,7 @@ class Gate:
         admitted = []
         for held in question.held.values():
             if principal is None or problem is not None:
-                self._refuse(held.exchange, self._invalid(problem or ""))
+                self.turn_away(held.exchange, self._invalid(problem or "", held))
             elif self._judge(held, principal):
                 admitted.append((held.exchange, held.request))
         return admitted
@@ -232,38 +241,45 @@ class Gate:
         token = token.strip(" ")
         if _TOKEN.fullmatch(token) is None:
             text = "the token is malformed, or there is more than one"
-            return Refusal(400, text, rules.challenge(error="invalid_request", description=text))
+            told = rules.challenge(error="invalid_request", description=text, bound=bound)
+            return Refusal(400, text, told)
         return Credentials(token, fields.get("dpop", "") if bound else None)
 
     def _judge(self, held: _Held, principal: Principal) -> bool:
         """Whether a request with a valid token can be carried out. If not, it was refused."""
-        exchange, proof = held.exchange, held.credentials.proof
-        if principal.key is None and proof is None:
-            pass
-        elif principal.key is None:
-            self._refuse(exchange, self._invalid("the token is bound to no key"))
+        exchange = held.exchange
+        refusal = self._unproven(held, principal)
+        if refusal is not None:
+            self.turn_away(exchange, refusal)
             return False
-        elif proof is None or self.rules.proofs is None:
-            self._refuse(exchange, self._invalid("the token is bound to a key, and there is no proof of it"))
-            return False
-        else:
-            problem = self.rules.proofs.check(
-                proof,
-                method=exchange.method,
-                url=self.rules.resource,
-                token=held.credentials.token,
-                key=principal.key,
-                unix=self._clock.unix_at(self._out.now),
-            )
-            if problem is not None:
-                self._refuse(exchange, self._invalid(problem, "invalid_dpop_proof"))
-                return False
         exchange.principal = principal
         # What a handler does not see, it cannot pass on to somebody else.
         exchange.headers = tuple((n, v) for n, v in exchange.headers if n not in _SECRET)
         for name in _SECRET:
             exchange.fields.pop(name, None)
         return self._has(exchange, principal, self.rules.scopes)
+
+    def _unproven(self, held: _Held, principal: Principal) -> Refusal | None:
+        """Say why the token may be somebody else's; None: it is not, as far as can be told."""
+        proof, proofs, unix = held.credentials.proof, self.rules.proofs, self._clock.unix_at(self._out.now)
+        if principal.key is None:
+            return None if proof is None else self._invalid("the token is bound to no key", held)
+        if proof is None or proofs is None:
+            return self._invalid("the token is bound to a key, and there is no proof of it", held)
+        problem = proofs.check(
+            proof,
+            method=held.exchange.method,
+            url=self.rules.resource,
+            token=held.credentials.token,
+            key=principal.key,
+            unix=unix,
+        )
+        if problem is None:
+            return None
+        refusal, nonce = self._invalid(problem.text, held, problem.error), proofs.nonce(unix)
+        if nonce is None:
+            return refusal
+        return attrs.evolve(refusal, headers=(*refusal.headers, (_NONCE, nonce)))
 
     def _has(self, exchange: Exchange, principal: Principal, needed: tuple[str, ...]) -> bool:
         rules = self.rules
@@ -279,10 +295,12 @@ class Gate:
         self._out.plain(exchange, 503, "it cannot be decided who may do this", RETRY_AFTER)
         self._out.events.append(AccessUndecided(f"{exchange!r}: {detail}"))
 
-    def _invalid(self, text: str, error: str = "invalid_token") -> Refusal:
-        return Refusal(401, text, self.rules.challenge(error=error, description=text))
+    def _invalid(self, text: str, held: _Held, error: str = "invalid_token") -> Refusal:
+        bound = held.credentials.proof is not None
+        return Refusal(401, text, self.rules.challenge(error=error, description=text, bound=bound))
 
-    def _refuse(self, exchange: Exchange, refusal: Refusal) -> None:
+    def turn_away(self, exchange: Exchange, refusal: Refusal) -> None:
+        """Answer a request with a refusal of this gate."""
         self._out.refuse(exchange, refusal.status, _FAULTS[refusal.status], refusal.reason, refusal.headers)
 
     # tables --------------------------------------------------------------------------------------
@@ -290,9 +308,13 @@ class Gate:
     def _ask(self, held: _Held) -> None:
         exchange, digest, out = held.exchange, held.credentials.digest, self._out
         waiting = max(len(self._held), len(self._questions))  # whoever left asked nevertheless
-        if waiting >= self.rules.max_waiting:
+        size = len(held.request.body)
+        if waiting >= self.rules.max_waiting or self._bytes + size > MAX_HELD:
             out.plain(exchange, 503, "too many requests wait", RETRY_AFTER)
-            detail = f"a request was answered 503: {waiting} wait for a verdict about their tokens"
+            detail = (
+                f"a request was answered 503: {waiting}, with {self._bytes} bytes, wait for a verdict "
+                "about their tokens"
+            )
             out.events.append(LimitHit("max_waiting", detail))
             return
         first = self._asked.get(digest)
@@ -303,14 +325,16 @@ class Gate:
             out.events.append(VerifyToken(first, held.credentials.token, self.rules.verifier))
         self._questions[first].held[exchange.id] = held
         self._held[exchange.id] = first
+        self._bytes += size
 
     def _close(self, id: ExchangeId) -> _Question | None:
         question = self._questions.pop(id, None)
         if question is not None:
             del self._asked[question.digest]
             self._late.clear(id)
-            for held in question.held:
-                del self._held[held]
+            for name, held in question.held.items():
+                del self._held[name]
+                self._bytes -= len(held.request.body)
         return question
 
     def _remember(self, digest: bytes, verdict: _Verdict) -> None:

@@ -39,6 +39,15 @@ ScopeRule: TypeAlias = Mapping[ScopeKey, Scopes] | Callable[[Mapping[str, Any]],
 _OFFLINE: Final = "offline_access"
 
 
+@attrs.frozen
+class ProofProblem:
+    """Why a proof is not taken."""
+
+    text: str
+    """For people, in one line that quotes nothing of the proof."""
+    error: str = "invalid_dpop_proof"
+
+
 class ProofCheck(Protocol):
     """Decides whether a request proves that its client has the key that its token is bound to."""
 
@@ -47,11 +56,17 @@ class ProofCheck(Protocol):
         """The signature algorithms that are taken."""
         ...
 
-    def check(self, proof: str, *, method: str, url: str, token: str, key: str, unix: float) -> str | None:
-        """Say what is wrong with `proof`, in one line for people that quotes nothing of it; None: nothing.
+    def check(
+        self, proof: str, *, method: str, url: str, token: str, key: str, unix: float
+    ) -> ProofProblem | None:
+        """Say what is wrong with `proof`; None: nothing.
 
         `key` is the thumbprint that the token is bound to, `unix` the time of day.
         """
+        ...
+
+    def nonce(self, unix: float) -> str | None:
+        """What is to be handed out with a refusal, for the next proof; None: nothing."""
         ...
 
 
@@ -172,9 +187,17 @@ class ResourceServer:
             raise LocalProtocolError(f"the metadata of {self.resource} is no JSON: {error}") from error
 
     def challenge(
-        self, *, error: str | None = None, description: str | None = None, scopes: Iterable[str] | None = None
+        self,
+        *,
+        error: str | None = None,
+        description: str | None = None,
+        scopes: Iterable[str] | None = None,
+        bound: bool = False,
     ) -> Headers:
-        """The header that tells how to be let in; `scopes` are those of every request unless given."""
+        """The header that tells how to be let in.
+
+        `scopes` are those of every request unless given. With `bound` it is for who showed a bound token.
+        """
         wanted = self.scopes if scopes is None else read_scopes(scopes)
         parameters = {
             "error": error,
@@ -188,7 +211,7 @@ class ResourceServer:
         if self.proofs is None:
             return (("www-authenticate", f"Bearer {told}"),)
         algorithms = f"algs={_quoted(' '.join(self.proofs.algorithms))}"
-        if self.proofs_only:
+        if self.proofs_only or bound:
             return (("www-authenticate", f"DPoP {told}, {algorithms}"),)
         return (("www-authenticate", f"Bearer {told}, DPoP {algorithms}"),)
 
@@ -235,4 +258,13 @@ def _quoted(value: str) -> str:
     return f'"{escaped}"'
 
 
-__all__ = ["WELL_KNOWN", "ProofCheck", "ResourceServer", "ScopeKey", "ScopeRule", "Scopes", "Verifier"]
+__all__ = [
+    "WELL_KNOWN",
+    "ProofCheck",
+    "ProofProblem",
+    "ResourceServer",
+    "ScopeKey",
+    "ScopeRule",
+    "Scopes",
+    "Verifier",
+]

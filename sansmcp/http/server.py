@@ -83,7 +83,6 @@ if TYPE_CHECKING:
 _ENDS: Final = Refusal(503, "the server ends")
 _FAULTS: Final = {
     400: PeerFault.FOREIGN_HOST,
-    401: PeerFault.UNAUTHORIZED,
     403: PeerFault.FOREIGN_ORIGIN,
     404: PeerFault.WRONG_ENDPOINT,
     405: PeerFault.WRONG_ENDPOINT,
@@ -267,17 +266,17 @@ class HttpServer(EngineVerbs):
 
         Raises LocalProtocolError if `exchange` names one that is open.
         """
-        out = self._tick(now)
-        if exchange in out:
-            raise LocalProtocolError(f"exchange {exchange} is open already")
+        self._begin(exchange, now)
         fields = field_map(head.headers)
         refusal = self._screen.refusal(head, fields)
         if refusal is None and self._closed:
             refusal = _ENDS
-        elif refusal is None and self._gate is not None:
-            refusal = self._gate.refusal(head, fields)
         if refusal is not None:
             self._turn_away(Exchange.of(exchange, head), refusal)
+        elif self._gate is not None:
+            refusal = self._gate.refusal(head, fields)
+            if refusal is not None:
+                self._gate.turn_away(Exchange.of(exchange, head), refusal)
         return refusal
 
     def request_received(
@@ -290,9 +289,8 @@ class HttpServer(EngineVerbs):
 
         Raises LocalProtocolError if `exchange` names one that is open.
         """
-        out, body, bound = self._tick(now), request.body, self.limits.max_body
-        if exchange in out:
-            raise LocalProtocolError(f"exchange {exchange} is open already")
+        self._begin(exchange, now)
+        body, bound = request.body, self.limits.max_body
         record = Exchange.of(exchange, request)
         refusal = None if screened else self._screen.refusal(request, record.fields)
         if refusal is None and self._closed:
@@ -303,6 +301,10 @@ class HttpServer(EngineVerbs):
             self._turn_away(record, refusal)
         elif self._gate is None or self._gate.admits(record, request):
             self._serve(record, request)
+
+    def _begin(self, exchange: ExchangeId, now: float) -> None:
+        if exchange in self._tick(now) or (self._gate is not None and exchange in self._gate):
+            raise LocalProtocolError(f"exchange {exchange} is open already")
 
     def _serve(self, record: Exchange, request: HttpRequest) -> None:
         place = self._screen.place(request.target)

@@ -15,7 +15,7 @@ import attrs
 import httpx
 import pytest
 
-from tests.peers.registry import HERE, NODE, NODE_INSTALL, OIDC_INSTALL, Launch, environment
+from tests.peers.registry import HERE, NODE, NODE_INSTALL, OIDC_INSTALL, Launch, environment, missing
 
 from .http_support import HOST, free_port, running
 
@@ -28,11 +28,9 @@ KEEPER: Final = ("with secret", "of:it/and more")
 
 def needs_server() -> None:
     """Skip the test when the server could not be installed for want of a registry."""
-    for install in (NODE_INSTALL, OIDC_INSTALL):
-        if not install.done():
-            if install.reason.is_file():
-                pytest.skip(install.reason.read_text("utf-8").strip())
-            raise LookupError("the authorization server is not installed: run `make peers`")
+    reason = missing(NODE_INSTALL, OIDC_INSTALL)
+    if reason is not None:
+        pytest.skip(reason)
 
 
 @attrs.frozen

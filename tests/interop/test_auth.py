@@ -175,7 +175,7 @@ def test_a_token_that_was_revoked_is_asked_for_anew(tmp_path: Path) -> None:
 @pytest.mark.parametrize("nonces", [False, True])
 def test_tokens_are_bound_to_a_key(tmp_path: Path, nonces: bool) -> None:
     async def main() -> None:
-        proofs = DpopCheck(algorithms=["ES256"])
+        proofs = DpopCheck(algorithms=["ES256"], nonce_key=os.urandom(16) if nonces else None)
         async with (
             authorization_server(tmp_path, nonces=nonces) as server,
             serving(server, proofs=proofs, proofs_only=True),
