@@ -433,6 +433,8 @@ class NetworkProblem(Enum):
     """There was no secure connection: the certificate, for example, is not trusted."""
     PROXY = auto()
     """The proxy did not let it through."""
+    FORBIDDEN = auto()
+    """It is at an address that a server must not send its client to."""
     LOST = auto()
     """The connection ended too early."""
     NO_ROOM = auto()

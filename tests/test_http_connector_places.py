@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sansmcp import ClockPair
+import pytest
+
+from sansmcp import AddressPolicy, ClockPair
 from sansmcp.auth.client import AuthorizedClient
 from sansmcp.auth.oauth import OAuth
 from sansmcp.auth.registration import Registration
@@ -34,9 +36,15 @@ SERVER = {
 class AuthNet(Net):
     """A connector of an authorized client; `proxy_of` is the one by which others are reached."""
 
-    def __init__(self, proxy_of: Any = lambda url: None, pool: Any = None, **options: Any) -> None:
+    def __init__(
+        self, proxy_of: Any = lambda url: None, pool: Any = None, private: bool = False, **options: Any
+    ) -> None:
         super().__init__(**options)
-        oauth = OAuth(redirect_uri=CALLBACK, client=Registration(client_id="kn0wn"))
+        oauth = OAuth(
+            redirect_uri=CALLBACK,
+            client=Registration(client_id="kn0wn"),
+            addresses=AddressPolicy(private=private),
+        )
         self.authorized = AuthorizedClient(
             self.client, oauth, now=0.0, clock=ClockPair(0.0, 0.0), entropy=lambda size: b"x" * size
         )
@@ -136,14 +144,64 @@ def test_a_place_to_which_no_connection_comes_about() -> None:
     assert "within 3 s" in str(error)
 
 
+def inside(peer: str | None, *, home: str | None = None, **options: Any) -> AuthNet:
+    """The authorization server's name leads to `peer`, the server's own to `home`."""
+    net = AuthNet(**options)
+    net.connector.start(net.now)
+    net.drain()
+    wire = net.last
+    net.connector.opened(wire.conn, net.now, home)
+    net.drain()
+    net.send(wire, response(401, "www-authenticate: Bearer"))
+    document = {"resource": URL, "authorization_servers": [AS]}
+    net.send(wire, response(200, JSON, body=json.dumps(document).encode()))
+    net.connector.opened(net.last.conn, net.now, peer)
+    net.drain()
+    return net
+
+
+@pytest.mark.case("A-08")
+@pytest.mark.parametrize(
+    "peer", ["10.0.0.1", "127.0.0.1", "::1", "169.254.169.254", "fd00::1", "::ffff:10.0.0.1"]
+)
+def test_a_name_that_leads_into_the_network_is_not_asked(peer: str) -> None:
+    net = inside(peer, home="8.8.8.8")
+    assert all(wire.closed for number, wire in net.wires.items() if number == 2)
+    assert not net.wires[2].requests
+    net.connector.opened(net.last.conn, net.now, peer)  # the second place where it may be
+    net.drain()
+    error = net.one(SessionEnded).error
+    assert isinstance(error, AuthorizationFailed)
+    assert error.problem is AuthorizationProblem.FORBIDDEN_ADDRESS
+    assert peer in str(error)
+    assert not any(wire.requests for number, wire in net.wires.items() if number > 1)
+
+
+@pytest.mark.case("A-08")
+@pytest.mark.parametrize(
+    ("peer", "home", "options"),
+    [
+        (None, None, {}),
+        ("8.8.8.8", "1.1.1.1", {}),
+        ("10.0.0.1", "10.9.9.9", {}),
+        ("127.0.0.1", "127.0.0.1", {}),
+        ("10.0.0.1", "1.1.1.1", {"proxy_of": lambda url: parse_proxy("http://10.0.0.1:3128")}),
+        ("10.0.0.1", "1.1.1.1", {"private": True}),
+    ],
+)
+def test_what_is_no_further_inside_than_the_server_is_asked(peer: Any, home: Any, options: Any) -> None:
+    net = inside(peer, home=home, **options)
+    assert net.wires[2].requests
+
+
 def test_the_origin_of_the_server_is_one_place_however_it_is_written() -> None:
     net = AuthNet()
     net.refused()
-    assert net.connector._place_of(parse_url("HTTPS://Example.com:443/x")) is net.connector._home
+    assert net.connector._place_of(parse_url("HTTPS://Example.com:443/x"), True) is net.connector._home
 
 
 def test_more_places_than_there_may_be() -> None:
     net = AuthNet()
     net.refused()
-    found = [net.connector._place_of(parse_url(f"https://h{n}.example/")) for n in range(MAX_PLACES)]
+    found = [net.connector._place_of(parse_url(f"https://h{n}.example/"), True) for n in range(MAX_PLACES)]
     assert [place is None for place in found] == [False] * (MAX_PLACES - 1) + [True]

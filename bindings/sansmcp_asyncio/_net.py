@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from sansmcp.events import Event
@@ -110,7 +111,15 @@ class Socket(asyncio.Protocol, Channel):
         elif self._unwanted:
             self.abort()
         elif self._pump.failure is None:
-            self._pump.input(self._core.opened, self._conn)
+            opened = self._core.opened
+            if isinstance(self._core, HttpConnector):
+                opened = partial(self._core.opened, peer=self._peer())
+            self._pump.input(opened, self._conn)
+
+    def _peer(self) -> str | None:
+        """The address of who is at the other end; None where that has none."""
+        name = None if self._transport is None else self._transport.get_extra_info("peername")
+        return str(name[0]).partition("%")[0] if isinstance(name, tuple) else None
 
     def _fail(self, error: BaseException) -> None:
         """There is no connection, and will be none."""

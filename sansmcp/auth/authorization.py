@@ -300,7 +300,8 @@ class Authorization:
     def _fetch(self, step: Fetch, url: Url) -> None:
         self._exchange, self._url = self._new_id(), url
         request = HttpRequest(step.method, url.target, step.headers, step.body)
-        self._ops.append(StartFetch(self._exchange, url, request))
+        guarded = step.guarded and not self._oauth.addresses.private
+        self._ops.append(StartFetch(self._exchange, url, request, guarded))
         self._timers.set(_KEY, self._now + FETCH_WAIT, "fetch")
 
     def _redirect(self, location: str | None) -> bool:

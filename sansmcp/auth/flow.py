@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import attrs
 
-from ..errors import AuthorizationFailed, AuthorizationProblem, PeerFault
+from ..errors import AuthorizationFailed, AuthorizationProblem, NetworkFailure, NetworkProblem, PeerFault
 from ..events import DeviationTolerated, Event, TokensNotKept
 from ..http.url import Url
 from ..states import AuthorizationInput
@@ -387,7 +387,8 @@ class Flow:
         """Ask the token endpoint of `provider`, which the user of this library named; returns its answer."""
         request = self._signed(way, provider, client, tuple(parameters))
         step, what = AuthorizationInput.ASK_TOKEN, "the request to the identity provider"
-        answer = yield post_form(step, what, url, request.parameters, request.headers)
+        asked = post_form(step, what, url, request.parameters, request.headers)
+        answer = yield attrs.evolve(asked, guarded=False)
         value = self._answered(answer, what)
         if not answer.ok:
             self._no_token(value, answer, f"the identity provider at {url}")
@@ -477,7 +478,7 @@ class Flow:
     def _answered(self, answer: Fetched, what: str) -> object:
         """The body of an answer, decoded where that is possible."""
         if answer.error is not None:
-            problem = _Problem.UNREACHABLE if answer.error.fault is None else _Problem.INVALID_ANSWER
+            problem = _broken(answer) or _Problem.UNREACHABLE
             fail(problem, f"{what} brought no answer: {answer.error}", retryable=answer.error.retryable)
         return _decode(answer.body)
 
@@ -522,9 +523,12 @@ def _wants_nonce(answer: Fetched) -> bool:
 
 def _broken(answer: Fetched) -> AuthorizationProblem | None:
     """Why an answer says nothing of whether there is a document; None where it does."""
-    if answer.error is not None and answer.error.fault is not None:
-        return _Problem.INVALID_ANSWER
-    return _Problem.UNREACHABLE if answer.error is not None or answer.status >= 500 else None
+    error = answer.error
+    if error is None:
+        return _Problem.UNREACHABLE if answer.status >= 500 else None
+    if isinstance(error, NetworkFailure) and error.problem is NetworkProblem.FORBIDDEN:
+        return _Problem.FORBIDDEN_ADDRESS
+    return _Problem.UNREACHABLE if error.fault is None else _Problem.INVALID_ANSWER
 
 
 def _decode(body: bytes) -> object:

@@ -34,6 +34,8 @@ class Fetch:
     url: Url
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes = b""
+    guarded: bool = True
+    """Whether a server named the address, and not the user of this library."""
 
 
 @attrs.frozen(kw_only=True, repr=False)

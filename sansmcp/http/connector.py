@@ -39,6 +39,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from ..auth.addresses import reach_of
 from ..errors import HttpFailure, NetworkFailure, NetworkProblem, PeerFault
 from ..events import DeviationTolerated, Event, LimitHit, MessageIgnored
 from ..ops import Close, Connect, ConnectionId, Op, StartTls, Write
@@ -144,8 +145,11 @@ class HttpConnector:
         self._home = Place(url, pool, proxy, self._numbers)
         """The server's own."""
         self._proxy_of = proxy_of
-        self._away: dict[Origin, Place] = {}
-        """Others, as long as something is asked of them or they have a connection."""
+        self._away: dict[tuple[Origin, bool], Place] = {}
+        """Others, as long as something is asked of them or they have a connection; also by whether they
+        are guarded."""
+        self._reach = reach_of(url.host)
+        """How far inside the server is, as far as that is known."""
         self._conns: dict[ConnectionId, _Connection] = {}
         self._jobs: dict[ExchangeId, _Job] = {}
         self._ops: deque[Op] = deque()
@@ -236,13 +240,22 @@ class HttpConnector:
 
     # inputs --------------------------------------------------------------------------------------
 
-    def opened(self, conn: ConnectionId, now: float) -> None:
-        """A connection is there, or speaks TLS now. Harmless for one that was closed meanwhile."""
+    def opened(self, conn: ConnectionId, now: float, peer: str | None = None) -> None:
+        """A connection is there, or speaks TLS now. Harmless for one that was closed meanwhile.
+
+        `peer` is the address to which it leads, as a number, where that is known.
+        """
         self._tick(now)
         c = self._conns.get(conn)
         if c is None or c.open:
             return
         place = c.place
+        if peer is not None and place is self._home and place.proxy is None:
+            self._reach = max(self._reach, reach_of(peer))
+        elif peer is not None and place.guarded and reach_of(peer) > self._reach:
+            text = f"{place.host} is at {peer}, where only a server within the same network may send to"
+            self._close(c, NetworkFailure(f"{text} (AddressPolicy.private)", NetworkProblem.FORBIDDEN))
+            return
         if place.proxy is not None and place.tls and not c.tunnel:
             c.tunnel = True
             where = place.authority
@@ -369,14 +382,14 @@ class HttpConnector:
     def _pump(self) -> None:
         """Carry out what the client wants."""
         while True:
-            starts: dict[ExchangeId, tuple[Url | None, HttpRequest]] = {}
+            starts: dict[ExchangeId, tuple[Url | None, bool, HttpRequest]] = {}
             aborts: list[ExchangeId] = []
             while (op := self.client.next_op()) is not None:
                 match op:
                     case StartExchange(exchange=exchange, request=request):
-                        starts[exchange] = None, request
-                    case StartFetch(exchange=exchange, url=url, request=request):
-                        starts[exchange] = url, request
+                        starts[exchange] = None, False, request
+                    case StartFetch(exchange=exchange, url=url, request=request, guarded=guarded):
+                        starts[exchange] = url, guarded, request
                     case AbortExchange(exchange=exchange):
                         if starts.pop(exchange, None) is None:
                             aborts.append(exchange)
@@ -391,8 +404,8 @@ class HttpConnector:
                 self._abort(exchange)
                 if self._aborted:
                     self.client.exchange_failed(exchange, "it was given up", self._now)
-            for exchange, (where, request) in starts.items():
-                place = self._place_of(where)
+            for exchange, (where, guarded, request) in starts.items():
+                place = self._place_of(where, guarded)
                 if place is None:
                     text = f"{MAX_PLACES} other servers are asked already"
                     failure = NetworkFailure(text, NetworkProblem.NO_ROOM, retryable=True)
@@ -407,21 +420,22 @@ class HttpConnector:
                 self._close(c)
         self._leave()
 
-    def _place_of(self, url: Url | None) -> Place | None:
+    def _place_of(self, url: Url | None, guarded: bool) -> Place | None:
         """Where `url` is, None: the server itself. None for one place too many."""
         if url is None or url.origin == self._home.origin:
             return self._home
-        place = self._away.get(url.origin)
+        key = url.origin, guarded
+        place = self._away.get(key)
         if place is None and len(self._away) < MAX_PLACES:
-            policy = elsewhere(self._home.policy)
-            place = self._away[url.origin] = Place(url, policy, self._proxy_of(url), self._numbers)
+            policy, proxy = elsewhere(self._home.policy), self._proxy_of(url)
+            place = self._away[key] = Place(url, policy, proxy, self._numbers, guarded=guarded)
         return place
 
     def _leave(self) -> None:
         """Forget places where nothing is wanted any more."""
-        for origin, place in list(self._away.items()):
+        for key, place in list(self._away.items()):
             if not place.jobs and not place.connections:
-                del self._away[origin]
+                del self._away[key]
 
     def _done(self, exchange: ExchangeId) -> _Job | None:
         """Forget an exchange."""

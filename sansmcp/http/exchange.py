@@ -66,6 +66,8 @@ class StartFetch:
     exchange: ExchangeId
     url: Url
     request: HttpRequest
+    guarded: bool = True
+    """Whether a server named it: then it must not lead further inside than the server itself is."""
 
 
 @attrs.define(eq=False)

@@ -30,8 +30,16 @@ class Place:
     """One origin, reached directly or through `proxy`. `numbers` names connections."""
 
     def __init__(
-        self, url: Url, policy: PoolPolicy, proxy: Proxy | None, numbers: Iterator[ConnectionId]
+        self,
+        url: Url,
+        policy: PoolPolicy,
+        proxy: Proxy | None,
+        numbers: Iterator[ConnectionId],
+        *,
+        guarded: bool = False,
     ) -> None:
+        self.guarded: Final = guarded and proxy is None
+        """Whether it must not be further inside than the server is."""
         self.origin: Final[Origin] = url.origin
         self.host, self.port, self.tls = url.host, url.port, url.scheme == "https"
         self.policy: Final = policy
