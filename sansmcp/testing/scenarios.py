@@ -303,6 +303,7 @@ def _cancelled(scene: Scene) -> Script:
 
 def _timed_out(scene: Scene) -> Script:
     yield Open(options={"mode": scene.mode})
+    yield from _echo()  # a pinned client does not wait for a child process to start
     try:
         yield Invoke("call_tool", ("wait", {"name": "b"}), {"timeout": 0.2})
     except CallTimeout as error:
