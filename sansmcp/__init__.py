@@ -210,6 +210,9 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
         ProgressReported as ProgressReported,
     )
     from .events import (
+        QuirkUsed as QuirkUsed,
+    )
+    from .events import (
         Reconnect as Reconnect,
     )
     from .events import RedirectNeeded as RedirectNeeded
@@ -595,7 +598,7 @@ _HOMES: Final = {
         "CloseConnection DeliveryFailed DeviationTolerated RedirectNeeded TokensNotKept "
         "ElicitationCompleted EraDecided Event Harmless InputRequired InputWithdrawn LimitHit "
         "ListChanged ListKind LogReceived "
-        "MessageIgnored NotificationReceived PeerGone ProgressReported Reconnect RequestCancelled "
+        "MessageIgnored NotificationReceived PeerGone ProgressReported QuirkUsed Reconnect RequestCancelled "
         "RequestFailed RequestReceived ResourceUnwatched ResourceUpdated ResourceWatched ResultReady "
         "SendNotification SendRequest SendResponse ServerStreamEnded ServerStreamOpened SessionEnded "
         "SessionStarted SubscriptionClosed SubscriptionInterrupted SubscriptionOpened ToolExcluded "

@@ -14,7 +14,7 @@ Specification: 2026-07-28, basic/index, basic/versioning, basic/patterns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from .errors import (
@@ -35,6 +35,7 @@ from .events import (
 )
 from .extensions.extension import Extension
 from .limits import CLIENT_LIMITS, Limits, Timeouts
+from .quirks import Quirk, choose_quirks
 from .revisions import Era, Revision
 from .session import legacy, modern
 from .session.cache import CacheMode, CacheUse
@@ -78,7 +79,8 @@ class ClientEngine(Extending, Checking):
     the first answer that contradicts it drops it. `strict` turns tolerances into faults. With `cache`,
     results are kept as long as the server allows, and used again. With `validator`, structured results of
     tools are checked against the output schemas they were listed with; what does not fit is told, and
-    with `strict` fails the call. `extensions` are declared, and do what they do.
+    with `strict` fails the call. `extensions` are declared, and do what they do. `quirks` are leniencies of
+    `sansmcp.quirks`, or names of such; each use is told by `QuirkUsed`.
     """
 
     def __init__(
@@ -100,7 +102,9 @@ class ClientEngine(Extending, Checking):
         cache: CacheUse | None = None,
         validator: SchemaValidator | None = None,
         extensions: Sequence[Extension] = (),
+        quirks: Iterable[Quirk | str] = (),
     ) -> None:
+        self.quirks = choose_quirks(quirks, strict=strict)
         super().__init__(
             info,
             now=now,

@@ -273,6 +273,17 @@ class DeviationTolerated(Event):
 
 
 @record
+class QuirkUsed(Event):
+    """The server deviated from the protocol in a way that the user chose to go along with."""
+
+    name: str
+    """The name of the `Quirk`."""
+    detail: str
+    """One line for people."""
+    call: Call | None = None
+
+
+@record
 class LimitHit(Event):
     """A bound of `Limits` was reached."""
 

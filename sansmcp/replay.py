@@ -46,7 +46,8 @@ _LEFT_OUT: Final = frozenset({"message", "parser", "verifier"})
 _SECRETS: Final = (
     re.compile(r'("(?:requestState|[a-z_]*(?:token|secret|password|verifier))"\s*:\s*")[^"]+'),
     re.compile(
-        r"((?:^|\n)(?:authorization|proxy-authorization|cookie|set-cookie|mcp-session-id):\s*)[^\r\n]+", re.I
+        r"((?:^|\n)(?:authorization|proxy-authorization|cookie|set-cookie|mcp-session-id):\s*)[^\r\n]+",
+        re.IGNORECASE,
     ),
     re.compile(r"([?&](?:code|state|token|access_token)=)[^&\s\"]+"),
 )

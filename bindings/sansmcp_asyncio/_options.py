@@ -10,6 +10,7 @@ from sansmcp.client import Timeout
 from sansmcp.events import ProgressReported
 from sansmcp.extensions.extension import Extension
 from sansmcp.limits import Limits, Timeouts
+from sansmcp.quirks import Quirk
 from sansmcp.session.cache import CacheMode, CacheUse
 from sansmcp.session.era import Mode, Verdict
 from sansmcp.stdio import RestartPolicy, ShutdownLadder
@@ -86,6 +87,8 @@ class EngineOptions(QuestionOptions, total=False):
     """Whether tolerances are faults. **False** unless given."""
     extensions: Sequence[Extension]
     """What it knows besides the protocol itself, as ``ClientTasks()``."""
+    quirks: Iterable[Quirk | str]
+    """Deviations of the server to go along with, as ``["session-lost-400"]``: see `sansmcp.quirks`."""
     spans: SpanHook | None
     """Hears when calls begin and end, and gives the trace context that they carry."""
     check_capabilities: bool

@@ -153,7 +153,7 @@ class Carrier(ABC):
         if target is not None and ex.redirects < MAX_REDIRECTS:
             self._redirect(ex, answer, target)
         else:
-            ex.answer = answer
+            ex.answer = answer = self._read_as(ex, answer)
             ex.request = None
             self._on_head(ex, answer)
         self._pump()
@@ -221,6 +221,10 @@ class Carrier(ABC):
     @abstractmethod
     def _on_head(self, ex: ClientExchange, answer: Answer) -> None:
         """A response began: collect it, stream it, or drain it."""
+
+    def _read_as(self, ex: ClientExchange, answer: Answer) -> Answer:
+        """The answer as it is to be read."""
+        return answer
 
     @abstractmethod
     def _read_stream(self, ex: ClientExchange) -> None:

@@ -12,9 +12,11 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+import attrs
+
 from ..client import ClientEngine
 from ..errors import AuthorizationFailed, ErrorCode, HttpFailure, LocalProtocolError, McpError, PeerFault
-from ..events import DeviationTolerated, LimitHit, SendRequest, ToolExcluded
+from ..events import DeviationTolerated, LimitHit, QuirkUsed, SendRequest, ToolExcluded
 from ..session.calls import Call
 from ..session.era import Outcome, ProbeOutcome
 from ..session.modern import is_modern
@@ -239,6 +241,8 @@ class Requests(Streams):
     def _take_error_body(self, ex: ClientExchange, answer: Answer, body: bytes | bytearray) -> None:
         """The body of an error status: a JSON-RPC error that is about this request, or anything."""
         message = self._read_error(body)
+        if ex.awaited and self._lost_by_quirk(ex, message) and self._session_expired(ex):
+            return
         if message is None or not ex.awaited or not self._is_about(ex, answer, message):
             self._no_answer(ex, body)
             return
@@ -246,6 +250,26 @@ class Requests(Streams):
             fault, detail = PeerFault.UNKNOWN_RESPONSE_ID, f"{ex.subject}: refused under another id"
             self._tell(DeviationTolerated(fault, detail, ex.call))
         self._refused(ex, message, answer.status)
+
+    def _read_as(self, ex: ClientExchange, answer: Answer) -> Answer:
+        if not ex.awaited or answer.content is not Content.OTHER or answer.redirects:
+            return answer
+        quirk = self.engine.quirks.reads_as_json(answer.content_type)
+        if quirk is None:
+            return answer
+        kind = f"of type {answer.content_type}" if answer.content_type else "without a content type"
+        self._tell(QuirkUsed(quirk.name, f"{ex.subject}: a body {kind} is read as JSON", ex.call))
+        return attrs.evolve(answer, content=Content.JSON)
+
+    def _lost_by_quirk(self, ex: ClientExchange, message: ErrorResponse | None) -> bool:
+        """Whether an error means, by a quirk, that the server does not know the session."""
+        if message is None or not ex.in_session or ex.answer is None:
+            return False
+        quirk = self.engine.quirks.lost_session(ex.answer.status, message.code, message.message)
+        if quirk is not None:
+            detail = f"{ex.subject}: HTTP {ex.answer.status} and error {message.code} mean a lost session"
+            self._tell(QuirkUsed(quirk.name, detail, ex.call))
+        return quirk is not None
 
     def _read_error(self, body: bytes | bytearray) -> ErrorResponse | None:
         try:
@@ -348,6 +372,8 @@ class Requests(Streams):
         message = classify(value)
         if not isinstance(message, ErrorResponse) or (self.engine.strict and message.repaired):
             return False
+        if self._lost_by_quirk(ex, message) and self._session_expired(ex):
+            return True
         probing = ex.call is not None and ex.call.internal and ex.message["method"] == Method.DISCOVER
         if message.id is None and not probing:
             self._refused(ex, message)

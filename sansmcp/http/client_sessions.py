@@ -207,7 +207,8 @@ class Sessions(Requests):
             return
         method = ex.message["method"]
         message = self._read_error(body) if answer.content is Content.JSON else None
-        if answer.status == 404 and ex.in_session and method != Method.INITIALIZED:
+        lost = (answer.status == 404 and ex.in_session) or self._lost_by_quirk(ex, message)
+        if lost and method != Method.INITIALIZED:
             text = f"{ex.subject}: the server forgot the session"
             self._not_taken(ex, SessionExpired(text, status=404, retryable=True))
             self._reopen(ex)

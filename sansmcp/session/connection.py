@@ -15,7 +15,8 @@ from ..errors import (
     McpError,
     SansmcpError,
 )
-from ..events import AbandonRequest, CloseConnection, PeerGone, Reconnect
+from ..events import AbandonRequest, CloseConnection, PeerGone, QuirkUsed, Reconnect
+from ..quirks import NO_QUIRKS, Quirks
 from ..revisions import Era
 from ..states import CallInput, CallState, ClientInput, ClientState
 from ..wire.jsoncodec import JsonCodec
@@ -32,6 +33,9 @@ from .negotiation import Negotiation
 
 class ClientConnection(Negotiation):
     """Everything of `ClientEngine` that is not a verb."""
+
+    quirks: Quirks = NO_QUIRKS
+    """The leniencies that the user chose."""
 
     # inputs of a transport -----------------------------------------------------------------------
 
@@ -307,6 +311,10 @@ class ClientConnection(Negotiation):
             return
         if self._transport is TransportKind.HTTP and self._stamp_for is not None:
             self._emit(AbandonRequest(call, call.request_id))
+            return
+        quirk = self.quirks.no_cancel()
+        if quirk is not None:
+            self._emit(QuirkUsed(quirk.name, f"{call.subject}: the server is not told of the cancel", call))
             return
         params: dict[str, Any] = {"requestId": call.request_id}
         if reason is not None:
