@@ -46,6 +46,10 @@ class Deadlines(Generic[K]):
     def __len__(self) -> int:
         return len(self._live)
 
+    def __iter__(self) -> Iterator[K]:
+        """Every armed key."""
+        return iter(list(self._live))
+
     def set(self, key: K, when: float, reason: str) -> None:
         """Arm `key` for the absolute time `when`, replacing an earlier deadline of that key."""
         serial = self._serial = self._serial + 1

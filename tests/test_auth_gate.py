@@ -12,6 +12,7 @@ from sansmcp import (
     App,
     Context,
     LimitHit,
+    ListKind,
     LocalProtocolError,
     PeerFault,
     RequestReceived,
@@ -20,6 +21,7 @@ from sansmcp.auth.challenge import Challenge, parse_challenges
 from sansmcp.clock import ClockPair
 from sansmcp.events import VerifyToken
 from sansmcp.http.exchange import HttpRequest
+from sansmcp.http.legacy_session import SessionPolicy
 from sansmcp.http.old_sse_server import OldSsePaths
 from sansmcp.inline import InlineHandlers
 
@@ -360,6 +362,59 @@ def test_a_batch_needs_what_its_messages_need() -> None:
     reply = client.post(batch)
     assert reply.status == 403
     assert challenge_of(reply).scopes == ("x", "y")
+
+
+# streams -----------------------------------------------------------------------------------------
+
+EXPIRING = {"t": who("ann", expires_at=UNIX + 100)}
+WATCH = {"notifications": {"toolsListChanged": True}}
+
+
+@pytest.mark.req("T8")
+@pytest.mark.parametrize("kind", ["listen", "get", "sse"])
+@pytest.mark.parametrize("noisy", [False, True])
+def test_a_stream_ends_with_its_token(kind: str, noisy: bool) -> None:
+    options = {"old_sse": OldSsePaths(), "sessions": SessionPolicy(confirm_timeout=1000)}
+    http = Protected(EXPIRING, options=options)
+    signed = {"authorization": "Bearer t"}
+    if kind == "listen":
+        stream = http.ask("subscriptions/listen", WATCH, **signed)
+    elif kind == "get":
+        client = Client(Signed(http, "t"))  # type: ignore[arg-type]
+        stream = http.send("GET", {"accept": "text/event-stream", **client.headers, **signed})
+    else:
+        stream = http.send("GET", {"accept": "text/event-stream", **signed}, target="/sse")
+    assert stream.streams
+    for _ in range(9):
+        http.advance(11)
+        if noisy:
+            http.server.notify_changed(ListKind.TOOLS, now=http.now)
+            http.drain()
+    assert not stream.ended
+    http.advance(2)
+    assert stream.ended
+    assert len(http.server.sessions) == (kind == "get")
+    stats = http.server.stats()
+    assert (stats["exchanges"], stats["subscriptions"], stats["token_timers"]) == (0, 0, 0)
+
+
+@pytest.mark.req("T8")
+def test_a_call_is_not_ended_with_its_token() -> None:
+    http = Protected(EXPIRING)
+    reply = http.ask("tools/list", {"_meta": {"progressToken": "p"}}, authorization="Bearer t")
+    http.progress(1)
+    http.advance(200)
+    assert not reply.ended
+    assert http.answer()
+    assert reply.ended
+
+
+@pytest.mark.req("T8")
+def test_streams_that_have_ended_are_forgotten() -> None:
+    http = Protected(EXPIRING)
+    for _ in range(50):
+        http.leave(http.ask("subscriptions/listen", WATCH, authorization="Bearer t"))
+    assert http.server.stats()["token_timers"] <= 2
 
 
 # what the principal is for -----------------------------------------------------------------------

@@ -15,6 +15,7 @@ a token that is bound to a key, without proof   401, ``invalid_token``; ``invali
 a token without the scopes that are needed      403, ``insufficient_scope``
 too many that wait; no verdict; a verifier or   503
 a rule that raises
+a stream that lasts longer than its token       the stream ends; the client may come back
 ==============================================  ================================================
 
 Specification: 2026-07-28, basic/authorization (access token usage, error handling); RFC 6750.
@@ -23,7 +24,7 @@ Specification: 2026-07-28, basic/authorization (access token usage, error handli
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
@@ -34,9 +35,10 @@ from ..errors import PeerFault
 from ..events import AccessUndecided, LimitHit, VerifyToken
 from ..http.exchange import ExchangeId, HttpRequest
 from ..http.guard import Refusal
-from ..http.responses import RETRY_AFTER, Exchange, Responses
+from ..http.responses import RETRY_AFTER, Exchange, Responses, earliest
 from ..http.screen import path_of
 from ..limits import MIB
+from ..states import ExchangeState
 from .principal import Principal
 from .resource_server import ResourceServer
 
@@ -113,6 +115,8 @@ class Gate:
         self._bytes = 0
         """How large the bodies of those are."""
         self._late: Final[Deadlines[ExchangeId]] = Deadlines()
+        self._ends: Final[Deadlines[Exchange]] = Deadlines()
+        """When the tokens end with which streams were opened."""
         self._clock = ClockPair(0.0, 0.0)
         """As it was told last."""
 
@@ -120,8 +124,8 @@ class Gate:
         return id in self._held
 
     def next_timeout(self) -> float | None:
-        """When a verdict will be late, or None."""
-        return self._late.next()
+        """When a verdict will be late or the token of a stream ends, or None."""
+        return earliest(self._late.next(), self._ends.next())
 
     def stats(self) -> dict[str, int]:
         """Sizes of all tables."""
@@ -130,7 +134,7 @@ class Gate:
             "held_bytes": self._bytes,
             "token_questions": len(self._questions),
             "token_verdicts": len(self._verdicts),
-            "token_timers": len(self._late),
+            "token_timers": len(self._late) + len(self._ends),
         }
 
     # requests ------------------------------------------------------------------------------------
@@ -179,6 +183,25 @@ class Gate:
             return False
         self._bytes -= len(self._questions[asked].held.pop(id).request.body)
         return True
+
+    # streams -------------------------------------------------------------------------------------
+
+    def lasts(self, exchange: Exchange) -> None:
+        """`exchange` is a stream that is there to last, if it was begun: no longer than its token."""
+        principal, now, ends = exchange.principal, self._out.now, self._ends
+        if principal is None or principal.expires_at is None or exchange.phase is not ExchangeState.STREAMING:
+            return
+        if len(ends) > 2 * len(self._out):
+            over = [e for e in ends if e.phase is ExchangeState.ENDED]
+            for ended in over:
+                ends.clear(ended)
+        ends.set(exchange, now + (principal.expires_at - self._clock.unix_at(now)), "token")
+
+    def outlived(self) -> Iterator[Exchange]:
+        """Each such stream that is still open and whose token has ended."""
+        for exchange, _ in list(self._ends.expired(self._out.now)):
+            if exchange.phase is ExchangeState.STREAMING:
+                yield exchange
 
     # verdicts ------------------------------------------------------------------------------------
 

@@ -318,6 +318,8 @@ class HttpServer(EngineVerbs):
             self._sessions.on_get(record)
         elif self._sessions is not None:
             self._sessions.on_delete(record)
+        if self._gate is not None and record.method == "GET":
+            self._gate.lasts(record)
 
     def exchange_closed(self, exchange: ExchangeId, now: float) -> None:
         """The client went away before its response was complete. Harmless for an unknown exchange.
@@ -344,6 +346,8 @@ class HttpServer(EngineVerbs):
             self._on_late(exchange)
         if self._gate is not None:
             self._gate.handle_timeout()
+            for exchange in self._gate.outlived():
+                self._end_listening(exchange)
         for keeper in self._keepers:
             keeper.handle_timeout()
         for exchange in out.silent():
@@ -544,6 +548,17 @@ class HttpServer(EngineVerbs):
             self._late.set(exchange, out.now + self._response_timeout, "response_timeout")
         self._modern.receive_message(message.raw, now=out.now, origin=exchange)
         self._pump()
+        if self._gate is not None and listens:
+            self._gate.lasts(exchange)
+
+    def _end_listening(self, exchange: Exchange) -> None:
+        """End a stream whose token has ended: its client may come back with another one."""
+        if exchange.session is not None:
+            self._keeper(exchange.session).exchange_closed(exchange)
+            self._out.end(exchange)
+        for request in self.subscriptions:
+            if request.origin is exchange:
+                self.end_subscription(request, now=self._out.now, reason="the token has ended")
 
     def _on_notification(self, exchange: Exchange, message: jsonrpc.Notification) -> None:
         out = self._out
