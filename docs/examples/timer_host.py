@@ -6,6 +6,7 @@ In a game:   host.poll(), once a frame
 """
 
 import secrets
+from contextlib import suppress
 from itertools import count
 from socket import SHUT_WR, create_server
 from time import monotonic as now
@@ -27,14 +28,12 @@ class Host:
 
     def poll(self):
         """Do what there is to do now. Never waits."""
-        try:
+        with suppress(BlockingIOError):
             sock, (address, _) = self.door.accept()
             sock.setblocking(False)
             conn = next(self.numbers)
             self.sockets[conn], self.unsent[conn] = sock, b""
             self.listener.accepted(conn, address, now())
-        except BlockingIOError:
-            pass
         for conn in filter(self.listener.wants_data, list(self.sockets)):
             try:
                 if data := self.sockets[conn].recv(65536):
@@ -75,7 +74,8 @@ class Host:
             self.unsent[conn] = b""  # it is told when it is read
         if not self.unsent[conn] and (op := self.last.pop(conn, None)) is not None:
             if isinstance(op, CloseWrite):
-                sock.shutdown(SHUT_WR)
+                with suppress(OSError):
+                    sock.shutdown(SHUT_WR)
             else:
                 sock.close()
                 del self.sockets[conn], self.unsent[conn]

@@ -11,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import sansmcp_asgi
 from sansmcp import App, Event, LimitHit, LocalProtocolError, MessageIgnored, RequestReceived
@@ -191,6 +193,44 @@ def test_a_client_that_leaves_before_its_body_is_complete(error: OSError | None)
     with pytest.raises(OSError):
         serve(app, environ, checked=False)
     assert ask(app, tool("add", {"a": 1, "b": 2})).status == 200
+
+
+TEXTS = st.text(st.characters(max_codepoint=255), max_size=30)
+HEADS = st.fixed_dictionaries(
+    {},
+    optional={
+        "REQUEST_METHOD": st.sampled_from(["POST", "GET", "DELETE", "HEAD", "OPTIONS", "\xe4"]),
+        "PATH_INFO": TEXTS,
+        "SCRIPT_NAME": TEXTS,
+        "QUERY_STRING": TEXTS,
+        "CONTENT_LENGTH": st.one_of(TEXTS, st.integers(-2, 2000).map(str)),
+        "CONTENT_TYPE": TEXTS,
+        "HTTP_ACCEPT": TEXTS,
+        "HTTP_HOST": TEXTS,
+        "HTTP_ORIGIN": TEXTS,
+        "HTTP_MCP_SESSION_ID": TEXTS,
+        "HTTP_MCP_PROTOCOL_VERSION": st.one_of(TEXTS, st.sampled_from(["2025-11-25", "2026-07-28"])),
+        "HTTP_TRANSFER_ENCODING": TEXTS,
+        "SERVER_PROTOCOL": TEXTS,
+        "wsgi.input_terminated": st.booleans(),
+    },
+)
+FUZZED = application(limits=Limits(max_body=1000))
+
+
+@given(HEADS, st.one_of(st.binary(max_size=1500), st.just(ADD), st.just(json.dumps(initialize()).encode())))
+def test_whatever_comes_is_answered(head: dict[str, Any], body: bytes) -> None:
+    """With one response; or its client left before its body was complete."""
+    environ = environ_for(tool("add", {"a": 1, "b": 2}), CONTENT_LENGTH=str(len(body))) | head
+    environ["wsgi.input"] = Source(body)
+    try:
+        answered = serve(FUZZED, environ, checked=False)
+    except ConnectionError:
+        assert int(environ["CONTENT_LENGTH"]) > len(body)
+    else:
+        assert answered.status
+        assert int(answered.headers["content-length"]) == len(answered.returned)
+    assert text_of(ask(FUZZED, tool("add", {"a": 1, "b": 2})).json) == "3"
 
 
 # where it is -------------------------------------------------------------------------------------
