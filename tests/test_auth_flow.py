@@ -163,6 +163,16 @@ def test_odd_answers_on_the_way_do_not_end_it(edits: list[Edit], want: list[str]
     assert [path.removeprefix("GET ") for path in world.paths if path.startswith("GET")] == want
 
 
+@pytest.mark.case("A-01")
+def test_a_document_that_is_passed_over_is_told() -> None:
+    world = World()
+    world.at[PRM_AT] = (200, [("content-type", "text/html")], b"<html>")
+    world.at[ROOT_PRM] = as_json(world.resource)
+    told = world.start().one(DeviationTolerated)
+    assert told.fault is PeerFault.UNUSABLE_METADATA
+    assert told.detail == f"{PRM_AT}: text/html instead of JSON: it is not used"
+
+
 @pytest.mark.case("A-02")
 def test_an_issuer_with_a_slash_is_another_one() -> None:
     world = World()
