@@ -25,7 +25,9 @@ MIN_KEY: Final = 32
 """Bytes of a key: as many as its digest has."""
 
 _VERSION: Final = b"\x01"
-_STAMP: Final = 8
+STAMP: Final = 8
+"""Bytes of the time at which a state was sealed."""
+
 _MAC: Final = 32
 _SKEW: Final = 60
 """Seconds by which the clock of another server with the same keys may be ahead."""
@@ -75,13 +77,13 @@ class HmacSealer:
 
     def seal(self, payload: bytes, binding: bytes, *, unix: float) -> str:
         """As `StateSealer.seal`."""
-        body = _VERSION + max(0, int(unix)).to_bytes(_STAMP, "big") + payload
-        return _to_text(self._sign(self._keys[0], body, binding) + body)
+        body = _VERSION + max(0, int(unix)).to_bytes(STAMP, "big") + payload
+        return to_text(self._sign(self._keys[0], body, binding) + body)
 
     def open(self, text: str, binding: bytes, *, unix: float) -> bytes | None:
         """As `StateSealer.open`."""
-        raw = _from_text(text)
-        if raw is None or len(raw) < _MAC + len(_VERSION) + _STAMP:
+        raw = from_text(text)
+        if raw is None or len(raw) < _MAC + len(_VERSION) + STAMP:
             return None
         mac, body = raw[:_MAC], raw[_MAC:]
         genuine = False
@@ -89,14 +91,18 @@ class HmacSealer:
             genuine |= hmac.compare_digest(mac, self._sign(key, body, binding))
         if not genuine or body[:1] != _VERSION:
             return None
-        stamp = body[1 : 1 + _STAMP]
-        age = unix - int.from_bytes(stamp, "big")
-        return body[1 + _STAMP :] if -_SKEW <= age <= self._ttl else None
+        stamp = body[1 : 1 + STAMP]
+        return body[1 + STAMP :] if is_fresh(int.from_bytes(stamp, "big"), unix, self._ttl) else None
 
     @staticmethod
     def _sign(key: bytes, body: bytes, binding: bytes) -> bytes:
         # The length tells where the one ends and the other begins.
         return hmac.digest(key, len(binding).to_bytes(8, "big") + binding + body, "sha256")
+
+
+def is_fresh(sealed: float, unix: float, ttl: float) -> bool:
+    """Whether what was sealed at the time `sealed` may still be opened."""
+    return -_SKEW <= unix - sealed <= ttl
 
 
 def bind(method: str, params: Mapping[str, Any], principal: str | None) -> bytes:
@@ -107,14 +113,15 @@ def bind(method: str, params: Mapping[str, Any], principal: str | None) -> bytes
     return sha256(text.encode("ascii")).digest()
 
 
-def _to_text(raw: bytes) -> str:
+def to_text(raw: bytes) -> str:
+    """Bytes as text that needs no escaping anywhere."""
     return urlsafe_b64encode(raw).rstrip(b"=").decode("ascii")
 
 
-def _from_text(text: str) -> bytes | None:
+def from_text(text: str) -> bytes | None:
     """The bytes of `text`, None when it is not the one way to write them."""
     try:
         raw = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
     except (ValueError, Base64Error):
         return None
-    return raw if _to_text(raw) == text else None
+    return raw if to_text(raw) == text else None
