@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -24,11 +25,14 @@ from sansmcp.auth.tokens import MemoryTokenStore
 from sansmcp.errors import AuthorizationFailed, AuthorizationProblem
 from sansmcp.events import AuthorizationGranted
 from sansmcp_asyncio import HttpServing, connect, jwt_verifier
+from tests.peers.registry import HERE, VENVS, environment
 
 from .authorization_server import KEEPER, MACHINE, AuthorizationServer, Browser, authorization_server
+from .support import needs
 
 pytestmark = pytest.mark.interop
 LIMIT = 60.0
+PYTHON_V2 = next(install for install in VENVS if install.name == "mcp-2.3.0")
 
 
 def make_app() -> App:
@@ -260,5 +264,38 @@ def test_no_secret_is_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) ->
             shown = repr(talk.events) + repr(talk.oauth) + repr(kept) + repr(running.listener.stats())
             shown += "".join(str(getattr(event, "detail", "")) for event in talk.events) + caplog.text
             assert not [secret for secret in secrets if secret is not None and secret in shown]
+
+    asyncio.run(main())
+
+
+# clients of others -------------------------------------------------------------------------------
+
+
+@pytest.mark.req("T8")
+@pytest.mark.parametrize(("mode", "protocol"), [("auto", "2026-07-28"), ("legacy", "2025-11-25")])
+def test_the_official_client_logs_in(tmp_path: Path, mode: str, protocol: str) -> None:
+    needs("mcp-2.3.0-auto")
+    python = PYTHON_V2.python
+    script = HERE / "clients" / "mcp_v2_login.py"
+
+    async def main() -> None:
+        async with authorization_server(tmp_path) as server, serving(server):
+            process = await asyncio.create_subprocess_exec(
+                python,
+                script,
+                mode,
+                server.resource,
+                "whoami",
+                "whoami",
+                cwd=tmp_path,
+                env=environment(),
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+            )
+            said, errors = await process.communicate()
+            assert process.returncode == 0, errors.decode()[-3000:]
+            found = json.loads(said)
+            assert found["said"] == ["bob read", "bob read"]
+            assert (found["logins"], found["protocol"]) == (1, protocol)
 
     asyncio.run(main())
