@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from weakref import WeakKeyDictionary
 
 from sansmcp.auth.client import AuthorizedClient
-from sansmcp.errors import LocalProtocolError, SansmcpError
+from sansmcp.errors import AuthorizationProblem, LocalProtocolError, SansmcpError
 from sansmcp.events import (
     AuthorizationGranted,
     AuthorizationRefused,
@@ -38,6 +38,7 @@ _VISIT_WAIT: Final = 5.0
 """Seconds for one visit of a browser."""
 _MAX_VISITS: Final = 32
 """Visits of one attempt. Past it: nobody listens any more."""
+_MAX_HEAD: Final = 16 * 1024
 _PAGE: Final = (
     "<!doctype html><meta charset=utf-8><title>{0}</title>"
     "<body style='font-family:sans-serif;margin:4em'><h1>{0}</h1><p>{1}</p>"
@@ -121,10 +122,10 @@ class Login:
             told = str(error) if isinstance(error, SansmcpError) else type(error).__name__
             self._decline(f"the user could not be asked: {told}")
 
-    def _decline(self, reason: str) -> None:
+    def _decline(self, reason: str, problem: AuthorizationProblem = AuthorizationProblem.NOT_ASKED) -> None:
         assert self.pump is not None
         self._task = None
-        self.pump.input(self._client.decline, reason)
+        self.pump.input(lambda now: self._client.decline(reason, now, problem))
 
     async def _listen(self, preferred: str | None) -> None:
         assert self.pump is not None
@@ -147,7 +148,8 @@ class Login:
         if self._wait is not None:
             url = await self._wait(event.redirect_uri)
             if not self._arrived(url):
-                self._decline("what came back belongs to another attempt: try again")
+                told = "what came back from the browser belongs to another attempt: try again"
+                self._decline(told, AuthorizationProblem.WRONG_STATE)
 
     async def _show(self, url: str) -> None:
         loop = asyncio.get_running_loop()
@@ -203,7 +205,11 @@ class Catcher:
 
     async def listen(self, host: str, port: int) -> None:
         """Listen there; port 0 is any that is free. Raises OSError."""
-        self._server = await asyncio.start_server(self._visited, host, port, limit=16 * 1024)
+        # In two steps: who is cancelled within one would leave it listening.
+        self._server = await asyncio.start_server(
+            self._visited, host, port, limit=_MAX_HEAD, start_serving=False
+        )
+        await self._server.start_serving()
         port = self._server.sockets[0].getsockname()[1]
         self.uri = f"http://{f'[{host}]' if ':' in host else host}:{port}{self._path}"
 
@@ -244,7 +250,7 @@ class Catcher:
     async def _answer(self, reader: asyncio.StreamReader) -> bytes:
         codec = Http1Server()
         while True:
-            data = await reader.read(16 * 1024)
+            data = await reader.read(_MAX_HEAD)
             if not data:
                 return b""
             codec.receive_data(data)

@@ -55,7 +55,7 @@ class OAuth:
     """Where the browser arrives; None: found out when it is needed, with `RedirectNeeded`."""
     application_type: ApplicationType | None = None
     """None: ``native`` for an address on this computer, else ``web``."""
-    registration: Mapping[str, Any] = attrs.field(factory=dict)
+    registration: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
     """More members for the document with which this client makes itself known."""
     scopes: tuple[str, ...] = attrs.field(default=(), converter=_names)
     """Asked for beside what the server says is needed."""

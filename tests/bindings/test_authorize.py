@@ -138,7 +138,7 @@ async def test_what_can_be_wrong_with_whoever_asks() -> None:
     assert "state" not in told
     assert "open_url" in await refused(Problem.NOT_ASKED, open_url=lambda url: False)
     assert "wait_redirect" in await refused(Problem.NOT_ASKED, away, open_url=lambda url: None)
-    await refused(Problem.NOT_ASKED, away, open_url=lambda url: None, wait_redirect=elsewhere)
+    await refused(Problem.WRONG_STATE, away, open_url=lambda url: None, wait_redirect=elsewhere)
     await refused(Problem.TIMEOUT, OAuth(user_timeout=0.05), open_url=lambda url: None)
 
 
