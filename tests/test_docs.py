@@ -499,6 +499,6 @@ def test_every_public_name_is_in_the_reference() -> None:
     reference = "".join(page(p) for p in PAGES if p.startswith("api/"))
     documented = set(re.findall(r":: sansmcp\.(\w+)$", reference, re.MULTILINE))
     assert documented == set(sansmcp.__all__)
-    for name in ("sansmcp_asyncio", "sansmcp_asgi"):
+    for name in ("sansmcp_asyncio", "sansmcp_trio", "sansmcp_threads", "sansmcp_asgi"):
         bound = set(re.findall(rf":: {name}\.(\w+)$", reference, re.MULTILINE))
         assert bound == set(importlib.import_module(name).__all__)
