@@ -267,6 +267,21 @@ def test_an_identity_provider_has_an_address() -> None:
         managed(token_endpoint="idp.example")
 
 
+@pytest.mark.req("T6", "T7")
+@pytest.mark.parametrize(
+    ("grant", "name"),
+    [(ClientCredentials(), "oauth-client-credentials"), (managed(), "enterprise-managed-authorization")],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_a_client_declares(grant: Any, name: str) -> None:
+    world = machine(grant, engine={"extensions": [grant.extension]})
+    at_idp(world)
+    assert isinstance(world.start().call(), ResultReady)
+    meta = world.to(MCP)[-1].json["params"]["_meta"]
+    declared = meta["io.modelcontextprotocol/clientCapabilities"]["extensions"]
+    assert declared == {f"io.modelcontextprotocol/{name}": {}}
+
+
 # secrets -----------------------------------------------------------------------------------------
 
 SECRETS = ("s3cret", "assert10n", "1d-token", "id-j4g", "t0ken")

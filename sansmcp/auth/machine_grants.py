@@ -24,6 +24,7 @@ from .steps import Steps, fail
 from .tokens import Tokens
 
 if TYPE_CHECKING:
+    from ..extensions.extension import Extension
     from .flow import Flow
 
 Assertion: TypeAlias = str | Callable[[], str]
@@ -37,7 +38,16 @@ ID_TOKEN: Final = "urn:ietf:params:oauth:token-type:id_token"
 SAML2: Final = "urn:ietf:params:oauth:token-type:saml2"
 ID_JAG: Final = "urn:ietf:params:oauth:token-type:id-jag"
 
+CREDENTIALS_EXTENSION: Final = "io.modelcontextprotocol/oauth-client-credentials"
+ENTERPRISE_EXTENSION: Final = "io.modelcontextprotocol/enterprise-managed-authorization"
+
 _Problem = AuthorizationProblem
+
+
+def _declared(id: str) -> Extension:
+    from ..extensions.extension import Extension
+
+    return Extension(id=id)
 
 
 def _known(flow: Flow) -> Registration:
@@ -67,6 +77,11 @@ def _read(assertion: Assertion) -> str:
 @attrs.frozen
 class ClientCredentials:
     """The client acts for itself: that it is who it says is enough."""
+
+    @property
+    def extension(self) -> Extension:
+        """What a client that does this declares: give it as one of its ``extensions``."""
+        return _declared(CREDENTIALS_EXTENSION)
 
     def obtain(self, flow: Flow) -> Steps[Tokens]:
         """Ask for a token."""
@@ -112,6 +127,11 @@ class EnterpriseManaged:
     """What says who the user is: an ID token, or another kind if `token_type` says so."""
     token_type: str = ID_TOKEN
     authentication: ClientAuthentication | None = None
+
+    @property
+    def extension(self) -> Extension:
+        """What a client that does this declares: give it as one of its ``extensions``."""
+        return _declared(ENTERPRISE_EXTENSION)
 
     def obtain(self, flow: Flow) -> Steps[Tokens]:
         """Have the identity asserted, and redeem the assertion."""
