@@ -218,6 +218,19 @@ def test_a_new_key_is_noticed_but_not_looked_for_all_the_time() -> None:
 
 
 @pytest.mark.req("T8")
+def test_a_new_key_without_a_name_is_noticed_as_well() -> None:
+    verifier = fetching()
+    verifier.verify(token(kid=None), at())
+    receive(verifier, {"keys": [public(ONE, None)]})
+    new = token(TWO, kid=None)
+    assert isinstance(verifier.verify(new, at(59.9)), Rejected)
+    assert verifier.verify(new, at(60)) == FetchKeys(URL)
+    receive(verifier, {"keys": [public(TWO, None)]}, 60)
+    assert isinstance(verifier.verify(new, at(60)), Principal)
+    assert isinstance(verifier.verify(token(kid=None), at(60)), Rejected)
+
+
+@pytest.mark.req("T8")
 def test_a_key_that_was_taken_back_is_not_good_for_ever() -> None:
     verifier = fetching(keep=1000)
     verifier.verify(token(), at())
