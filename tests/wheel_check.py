@@ -15,13 +15,21 @@ ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / ".build" / "wheel-check"
 PIP = ("-m", "pip", "--disable-pip-version-check", "--no-input", "-qq")
 
+IMPORTED_AS = {"opentelemetry-api": "opentelemetry"}
+"""Packages whose modules have another name."""
+
 IMPORT_ALL = """
 import importlib, pkgutil, sys
 
 extras, packages = set(sys.argv[1].split(",")) - {""}, sys.argv[2:]
 count = 0
 for package in packages:
-    top = importlib.import_module(package)
+    try:
+        top = importlib.import_module(package)
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").partition(".")[0] not in extras:
+            raise
+        continue
     assert "site-packages" in (top.__file__ or ""), top
     for module in pkgutil.walk_packages(top.__path__, package + ".", onerror=lambda name: None):
         name = module.name
@@ -67,7 +75,11 @@ def main() -> None:
         path.rpartition("/")[2] for path in project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
     ]
     extras: dict[str, list[str]] = project["project"]["optional-dependencies"]
-    modules = {part.partition(">=")[0] for parts in extras.values() for part in parts}
+    modules = {
+        IMPORTED_AS.get(name, name.replace("-", "_"))
+        for parts in extras.values()
+        for name in (part.partition(">=")[0] for part in parts)
+    }
 
     wheel = build()
     check_contents(wheel, packages)
