@@ -19,8 +19,10 @@ from docs_text import attribute_docs, first_sentence, prose, summary, table
 
 import sansmcp
 from sansmcp import errors, events, limits, ops, states, stdio
+from sansmcp.bridge import UNTRANSLATABLE
 from sansmcp.http.legacy_session import SessionPolicy
 from sansmcp.http.listener import ConnectionPolicy
+from sansmcp.quirks import QUIRKS
 from sansmcp.revisions import Era
 from sansmcp.types.methods import Kind
 
@@ -373,6 +375,17 @@ def members_of(classes: Sequence[type[Any]], names: Sequence[str]) -> str:
     return table(["name", "of", "meaning"], rows)
 
 
+def untranslatable_table() -> str:
+    """What a bridge cannot get across."""
+    return table(["name", "what"], [[f"`{name}`", text] for name, text in UNTRANSLATABLE.items()])
+
+
+def quirks_table() -> str:
+    """The quirks that have a name."""
+    rows = [[f"`{q.name}`", f"`{q.rule}`", f"The server {q.why}."] for q in QUIRKS.values()]
+    return table(["quirk", "rule", "what for"], rows)
+
+
 GENERATED: Final[Mapping[str, Callable[[], str]]] = {
     "limits": limits_table,
     "timeouts": lambda: defaults_table(limits.Timeouts),
@@ -395,6 +408,8 @@ GENERATED: Final[Mapping[str, Callable[[], str]]] = {
     "ops": ops_table,
     "requests": lambda: methods_table(Kind.REQUEST),
     "notifications": lambda: methods_table(Kind.NOTIFICATION),
+    "untranslatable": untranslatable_table,
+    "quirks": quirks_table,
     "transport-inputs": lambda: members_of(_TRANSPORTS, TRANSPORT_INPUTS),
     "transport-pulls": lambda: members_of(
         _TRANSPORTS, ("next_op", "next_event", "next_timeout", "wants_data", "finished")
