@@ -1,4 +1,5 @@
-"""See it at work: one server, both eras, as real child processes over stdio, over HTTP, and in memory.
+"""See it at work: one server, both eras, as real child processes over stdio, over HTTP, and in memory;
+one script through asyncio, trio and threads before that.
 
     python -m sansmcp_cli.demo
 
@@ -31,6 +32,7 @@ from sansmcp.wire.jsoncodec import JsonValue
 from sansmcp_asyncio import HttpServing
 
 from .demo_app import app
+from .demo_bindings import same_everywhere
 from .http_trace import HttpSplitter
 from .narrate import LineSplitter, message_kind, tell_event
 from .text import one_line
@@ -345,7 +347,8 @@ async def run() -> bool:
 
 def main() -> None:
     """Run the demo; exit with 1 when something is not as it should be."""
-    raise SystemExit(0 if asyncio.run(run()) else 1)
+    good = same_everywhere()
+    raise SystemExit(0 if asyncio.run(run()) and good else 1)
 
 
 if __name__ == "__main__":

@@ -85,8 +85,8 @@ class Socket(Channel):
                 self._stream = await trio.open_unix_socket(op.path)
             else:
                 self._stream = await trio.open_tcp_stream(op.host, op.port)
-            while await self._converse(self._stream):
-                pass
+            while True:
+                await self._converse(self._stream)
         except (*BROKEN, ValueError) as problem:
             error = _cause(problem)
         finally:
@@ -100,8 +100,8 @@ class Socket(Channel):
                 text = str(error) or type(error).__name__
                 self._pump.input(lambda now: self._core.failed(self._conn, text, now, network_problem(error)))
 
-    async def _converse(self, stream: trio.abc.Stream) -> bool:
-        """Read until the end, or until TLS has to begin: then True."""
+    async def _converse(self, stream: trio.abc.Stream) -> None:
+        """Read until TLS has to begin."""
         if self._secure_as is not None:
             secured = trio.SSLStream(
                 stream, self._tls(), server_hostname=self._secure_as, https_compatible=True
@@ -112,14 +112,16 @@ class Socket(Channel):
         self._outbox = Outbox(self._loop, stream.send_all, self._broke, lambda paused: None)
         if self._pump.failure is None:
             self._pump.input(self._core.opened, self._conn)
-        while self._secure_as is None:
+        while not self._turns_to_tls():
             await self._gate.passed()
             data = await stream.receive_some(_CHUNK)
             if not data:
                 self._pump.input(self._core.receive_eof, self._conn)
                 await trio.sleep_forever()  # until it is closed
             self._pump.receive(self._conn, bytes(data))
-        return True
+
+    def _turns_to_tls(self) -> bool:
+        return self._secure_as is not None
 
     def _broke(self, error: BaseException) -> None:
         self._task.cancel()

@@ -130,7 +130,7 @@ class ThreadsKit(Kit):
         return _Later(lambda: sansmcp_threads.connect_memory(app, threads=4, **options))
 
     def connect_many(self, targets: Mapping[str, Any]) -> Any:
-        openings = {name: lambda t=t: sansmcp_threads.connect(t) for name, t in targets.items()}  # type: ignore[misc]
+        openings = {name: lambda t=t: sansmcp_threads.connect(t) for name, t in targets.items()}
         return _Later(lambda: sansmcp_threads.connect_many(openings))
 
     def serving(self, app: Any, **options: Any) -> Any:
