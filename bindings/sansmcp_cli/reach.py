@@ -21,6 +21,7 @@ from .targets import CommandTarget, HttpTarget, StreamTarget, Target
 if TYPE_CHECKING:
     from sansmcp.auth.oauth import OAuth
     from sansmcp_asyncio import EngineOptions, Opening
+    from sansmcp_asyncio._pump import OnEvent
 
     from .bridging import Bridged
     from .trace import Trace
@@ -83,9 +84,10 @@ def opening(
         "timeouts": settings.timeouts(),
         "strict": settings.strict,
     }
+    hears: OnEvent | None = on_event
     if bridged is not None:
         options["capabilities"] = bridged.capabilities
-        on_event = bridged.before(on_event)
+        hears = bridged.before(on_event)
     if isinstance(target, HttpTarget):
         headers = _headers(target, settings)
         if auth is None:
@@ -97,17 +99,17 @@ def opening(
             **auth,
             ssl=_tls(settings),
             proxy=settings.proxy,
-            on_event=on_event,
+            on_event=hears,
             on_wire=on_wire,
             **options,
         )
     if isinstance(target, StreamTarget):
         url, tls = target.url, _tls(settings)
         if not target.websocket:
-            return connect(url, info=info, ssl=tls, on_event=on_event, on_wire=on_wire, **options)
+            return connect(url, info=info, ssl=tls, on_event=hears, on_wire=on_wire, **options)
         headers = _headers(target, settings)
         return connect(
-            url, info=info, headers=headers, ssl=tls, on_event=on_event, on_wire=on_wire, **options
+            url, info=info, headers=headers, ssl=tls, on_event=hears, on_wire=on_wire, **options
         )
     return connect(
         list(target.argv),
@@ -116,7 +118,7 @@ def opening(
         inherit_env=settings.inherit_env,
         cwd=check_folder(settings.cwd, "--cwd") or check_folder(target.cwd, f"{target.name}: cwd"),
         restart=NO_RESTART,
-        on_event=on_event,
+        on_event=hears,
         on_wire=on_wire,
         stderr=stderr,
         **options,
