@@ -98,11 +98,11 @@ class Accepted(Stream):
         self._listener = listener
         name = sock.getpeername() if sock.family != getattr(socket, "AF_UNIX", None) else ""
         peer = f"{name[0]}:{name[1]}" if isinstance(name, tuple) else ""
-        self._conn = pump.enter(self)
         self._half_closes = tls is None
         if tls is not None:
             sock.setblocking(False)
             sock = tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+        self._conn = pump.enter(self)
         # Also before TLS has begun: whoever does not begin with it is ended as one who says nothing.
         pump.input(listener.accepted, self._conn, peer)
         self._use(sock)

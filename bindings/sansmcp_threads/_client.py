@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self, Unpack, cast
+from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
-from sansmcp.errors import LocalProtocolError
+from sansmcp.errors import ConnectionEnded, LocalProtocolError
 from sansmcp.events import Event, ProgressReported, RequestFailed, ResultReady
 from sansmcp.session.calls import Call
 from sansmcp_asyncio._base import BaseClient
@@ -17,6 +17,9 @@ from sansmcp_asyncio._waiting import Flag
 from ._loop import Future, Loop, Signal
 from ._verbs import Verbs
 from ._waits import Changes, Events
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 class Client(BaseClient, Verbs):
@@ -55,19 +58,22 @@ class Client(BaseClient, Verbs):
         **options: Any,
     ) -> Any:
         loop = self._threads
-        with loop.lock:
-            try:
-                call, future = self._begin(verb, arguments, on_progress, options)
-                self._pump.drain()
-            except BaseException as error:
-                loop.interrupted(error)
-                raise
+        future: asyncio.Future[ResultReady | RequestFailed] | None = None
         try:
+            with loop.lock:
+                try:
+                    call, future = self._begin(verb, arguments, on_progress, options)
+                    self._pump.drain()
+                except BaseException as error:
+                    loop.interrupted(error)
+                    raise
             loop.wait(cast(Signal, future))
         finally:
-            if not future.done() or on_progress is not None:
+            if future is not None and (on_progress is not None or not future.done()):
                 with loop.lock:
                     self._forget(call)
+        if not future.done():
+            raise ConnectionEnded("the client was closed")
         end = future.result()
         if isinstance(end, RequestFailed):
             raise end.error

@@ -132,13 +132,16 @@ class HttpServing:
             self.port = socks[0].getsockname()[1]
 
             def take(sock: socket.socket) -> None:
-                Accepted(handlers.pump, handlers.listener, sock, tls)
+                try:
+                    Accepted(handlers.pump, handlers.listener, sock, tls)
+                except OSError:  # it is gone already
+                    sock.close()
 
             self._loop, self._handlers = loop, handlers
             with loop.lock:
                 self._acceptors = [Acceptor(loop, sock, take) for sock in socks]
             if keep:
-                loop.keep()
+                loop.keep(at_once=True)
 
 
 class _ThreadHttpHandlers(ThreadHandlers, HttpHandlers):

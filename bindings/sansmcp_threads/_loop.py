@@ -262,6 +262,16 @@ class Loop:
         KeyboardInterrupt comes at once.
         """
         me = threading.get_ident()
+        try:
+            return self._wait(me, signal, until)
+        except BaseException:
+            if self._leader == me:  # interrupted just before it led
+                self._leader = None
+                with self.lock:
+                    self._hand_over()
+            raise
+
+    def _wait(self, me: int, signal: Signal, until: float | None) -> bool:
         while True:
             with self.lock:
                 over = self._closed or (until is not None and self.time() >= until)
@@ -395,12 +405,12 @@ class Loop:
     def _tell_all(self) -> None:
         """Make the callbacks that are due, unless another thread is about it."""
         me = threading.get_ident()
-        with self.lock:
-            outer = self._teller
-            if not self._must_tell(me):
-                return
-            self._teller = me
+        nested = self._teller == me
         try:
+            with self.lock:
+                if not self._must_tell(me):
+                    return
+                self._teller = me
             while self._told:
                 callback, arguments = self._told.popleft()
                 try:
@@ -408,18 +418,21 @@ class Loop:
                 except Exception as error:
                     self.call_exception_handler({"message": f"{callback!r} raised", "exception": error})
         finally:
-            self._teller = outer
+            if not nested and self._teller == me:
+                self._teller = None
 
     # the loop's own thread -----------------------------------------------------------------------
 
-    def keep(self) -> None:
-        """Let a thread lead while nobody waits. Without the lock."""
-        self._keeper = threading.Thread(target=self._keep, name="sansmcp", daemon=True)
+    def keep(self, *, at_once: bool = False) -> None:
+        """Let a thread lead while nobody waits, from now on or once nobody has for a while.
+
+        Without the lock.
+        """
+        self._keeper = threading.Thread(target=self._keep, args=(at_once,), name="sansmcp", daemon=True)
         self._keeper.start()
 
-    def _keep(self) -> None:
+    def _keep(self, alone: bool) -> None:
         me = threading.get_ident()
-        alone = False
         while not self._closed:
             if not alone:
                 self._keeper_wakes.wait(_QUIET)
