@@ -62,7 +62,7 @@ wheel-check: env ## build the wheel and import every package of it in an empty e
 	$(PY) -m tests.wheel_check
 
 # Freezes what the groups of pyproject.toml resolve to today; run it with the oldest Python that has to work, since
-# packages ask for more. The marker is lost by a freeze and put back.
+# packages ask for more. The markers are lost by a freeze and put back.
 lock: ## renew requirements/dev.txt
 	rm -rf .build/lock && $(PYTHON) -m venv .build/lock
 	.build/lock/bin/python -m pip --disable-pip-version-check -q install "pip>=25.1"
@@ -70,7 +70,8 @@ lock: ## renew requirements/dev.txt
 	.build/lock/bin/python -m pip --disable-pip-version-check -q install --no-build-isolation --editable ".[fast,cli,trio]"
 	{ echo "# The development environment, made by 'make lock'."; \
 	  .build/lock/bin/python -m pip --disable-pip-version-check freeze --exclude-editable --exclude sansmcp \
-	  | sed -E "s/^(atheris==.*)/\1 ; python_version < '3.14' and sys_platform == 'linux'/"; } > .build/dev.txt
+	  | sed -E "s/^(atheris==.*)/\1 ; python_version < '3.14' and sys_platform == 'linux'/" \
+	  | sed -E "s/^(uvloop==.*)/\1 ; sys_platform != 'win32' and implementation_name == 'cpython'/"; } > .build/dev.txt
 	mv .build/dev.txt requirements/dev.txt
 
 clean: ## forget what was built and the environment; the peers stay

@@ -238,11 +238,7 @@ class _GatewayPump(Pump):
             channel.put(op)
 
     def _settle(self) -> None:
-        when, timer = self.transport.next_timeout(), self._timer
-        if when is not None and (timer is None or when < timer.when()):
-            if timer is not None:
-                timer.cancel()
-            self._timer = self.loop.call_at(when, self._on_timer)
+        self._arm()
 
 
 class _Exchange(Channel):

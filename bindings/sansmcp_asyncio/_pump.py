@@ -103,6 +103,8 @@ class Pump:
         self._spawn = spawn
         self._connect = connect
         self._timer: asyncio.TimerHandle | None = None
+        self._due = 0.0
+        """When it fires."""
         self._draining = self._scheduled = self._finished = False
         self._asked = 0
         """Drains asked for since the last one."""
@@ -233,13 +235,20 @@ class Pump:
         if transport.finished:
             self._finish()
             return
-        # A timer that fires too early is harmless: it is left alone, which spares most calls one.
-        when, timer = transport.next_timeout(), self._timer
-        if when is not None and (timer is None or when < timer.when()):
-            if timer is not None:
-                timer.cancel()
-            self._timer = self.loop.call_at(when, self._on_timer)
+        self._arm()
         self._read_on()
+
+    def _arm(self) -> None:
+        """Have the timer fire at the next deadline, or before it.
+
+        Too early is harmless: it is left alone then, which spares most calls a timer.
+        """
+        when = self.transport.next_timeout()
+        if when is not None and (self._timer is None or when < self._due):
+            self._stop_timer()
+            # The handle is not asked: of what is due at once some loops give one without a time.
+            self._due = when
+            self._timer = self.loop.call_at(when, self._on_timer)
 
     def _read_on(self) -> None:
         """Read, or leave the bytes where they are."""

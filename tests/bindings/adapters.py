@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, Protocol, assert_never
 
 import sansmcp_asyncio
@@ -51,6 +53,20 @@ class AsyncioAdapter:
 
     def play(self, script: Script, stage: Stage) -> None:
         asyncio.run(_Asyncio(stage).play(script))
+
+
+class UvloopAdapter(AsyncioAdapter):
+    """The same binding, on a loop that others wrote."""
+
+    name = "uvloop"
+
+    def not_for(self, scenario: str, transport: str) -> str | None:
+        return None if find_spec("uvloop") is not None else "uvloop is not there on this platform"
+
+    def play(self, script: Script, stage: Stage) -> None:
+        loop = import_module("uvloop").new_event_loop
+        with asyncio.Runner(loop_factory=loop) as runner:
+            runner.run(_Asyncio(stage).play(script))
 
 
 class _Asyncio:
@@ -121,4 +137,4 @@ class _Asyncio:
         return await getattr(self._client, action.verb)(*action.arguments, **options)
 
 
-ADAPTERS: list[Adapter] = [AsyncioAdapter(), TrioAdapter(), ThreadsAdapter()]
+ADAPTERS: list[Adapter] = [AsyncioAdapter(), UvloopAdapter(), TrioAdapter(), ThreadsAdapter()]

@@ -190,11 +190,14 @@ def _listening(
     try:
         yield 0 if path is not None else listener.getsockname()[1]
     finally:
+        with suppress(OSError):
+            listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join(5)  # from now on there are no more of them
         for sock in socks:
             with suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
             sock.close()
-        thread.join(5)
 
 
 @contextmanager

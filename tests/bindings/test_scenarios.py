@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sansmcp.revisions import Era
-from sansmcp.testing.scenarios import SCENARIOS, TRANSPORTS, Scenario, Scene, Transport
+from sansmcp.testing.scenarios import SCENARIOS, TRANSPORTS, Pause, Scenario, Scene, Script, Transport
 
 from .adapters import ADAPTERS, Adapter
 from .stage import MissingToolError, Stage
@@ -40,6 +40,18 @@ def play(scenario: Scenario, adapter: Adapter, transport: Transport, era: Era) -
 
 def _id(value: Any) -> str:
     return str(getattr(value, "name", value)).lower().replace(" ", "-")
+
+
+def _idle() -> Script:
+    yield Pause(0.0)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def first_use() -> None:
+    """What a loop opens once for the whole process stays open, and is not ours."""
+    for adapter in ADAPTERS:
+        if adapter.not_for("", "memory") is None:
+            adapter.play(_idle(), Stage(Scene("memory", Era.MODERN)))
 
 
 @pytest.mark.req("S1", "S2", "Q10", "AA2")
