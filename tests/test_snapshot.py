@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +24,12 @@ from sansmcp import (
     ServerEngine,
     Timeouts,
 )
+from sansmcp.extensions.tasks import ClientTasks
 from sansmcp.replay import describe_event
+from sansmcp.session import snapshot
+from sansmcp.session.calls import BatchReply, Call, IncomingRequest
+from sansmcp.session.rounds import Round
+from sansmcp.session.subscriptions import Subscription
 from sansmcp.types.convert import structure
 from sansmcp.types.lifecycle import ServerCapabilities
 
@@ -32,6 +40,7 @@ from .support import (
     MODERN,
     Driver,
     ask,
+    connected,
     initialize_result,
     opened,
     request,
@@ -366,3 +375,52 @@ def test_what_cannot_be_put_aside_or_taken_up_is_misuse() -> None:
     exchange.drain()
     with pytest.raises(LocalProtocolError, match="exchange"):
         exchange.engine.snapshot(now=0.0)
+
+
+GIVEN_AGAIN = {
+    *("_capabilities", "_check", "_check_capabilities", "_codec", "_custom", "_declared", "_extended"),
+    *("_heard", "_http_silence", "_ids_per_origin", "_info", "_legacy", "_limits", "_methods", "_mode"),
+    *("_modern", "_offered", "_on_subscriptions", "_own_capabilities", "_parts", "_result_types"),
+    *("_send_client_info", "_server_info", "_tags", "_timeouts", "_topics", "_transport", "_validator"),
+    *("_versions", "_instructions", "limits", "quirks", "spans", "_spans", "strict", "timeouts"),
+}
+"""Members that an engine has from how it was made."""
+LEFT_OUT = {
+    *("_cache", "_events", "_now", "_origin", "_outputs", "_own", "_takers"),  # of engines
+    *("cache_ticket", "peer_info", "peer_capabilities", "sealed", "meta"),  # of what they hold
+    *("_limits", "_timeouts", "_by_id", "_by_token"),  # of the table of calls
+}
+"""Members that are empty, of no use elsewhere, or found again in what is kept."""
+
+
+def test_a_new_member_is_put_aside_or_known_not_to_be() -> None:
+    source = Path(str(snapshot.__file__)).read_text("utf-8")
+    kept = set(re.findall(r"\b\w+\b", source))
+    members = [set(vars(engine)) for engine in (new_client(), new_server())]
+    members.append(set(vars(new_client()._calls)))
+    classes = (Call, IncomingRequest, BatchReply, Round, Subscription)
+    members += [{field.name for field in attrs.fields(cls)} for cls in classes]
+    unknown = set().union(*members) - kept - GIVEN_AGAIN - LEFT_OUT
+    assert not unknown, "new members of engines: put them into session/snapshot.py, or say why not here"
+
+
+def test_calls_of_extensions_cannot_be_taken_along() -> None:
+    driver = connected(extensions=[ClientTasks()])
+    driver.engine._server_capabilities = {"tools": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}}
+    driver.engine.call_tool("slow", now=0.0)
+    driver.drain()
+    driver.engine.snapshot(now=0.0)
+    driver.reply(
+        {
+            "resultType": "task",
+            "taskId": "t",
+            "status": "working",
+            "createdAt": "2026-01-01T00:00:00Z",
+            "lastUpdatedAt": "2026-01-01T00:00:00Z",
+            "ttlMs": None,
+            "pollIntervalMs": 1000,
+        }
+    )
+    assert driver.engine.open_calls
+    with pytest.raises(LocalProtocolError, match="extension"):
+        driver.engine.snapshot(now=0.0)

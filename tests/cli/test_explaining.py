@@ -1,23 +1,22 @@
-"""``explain``, ``replay`` and ``bridge``: messages and logs from a file, and one server as another."""
+"""``explain`` and ``replay``: what messages and logs in a file are, and whether they happen again."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from sansmcp import ClientEngine, Implementation
+from sansmcp import (
+    ClientEngine,
+    Implementation,
+)
 from sansmcp.replay import hide_secrets, record
 
-from .run import ERAS, PYTHON, environment, invoke, run
+from .run import invoke
 
 pytestmark = pytest.mark.req("AA11")
 
-BRIDGE = [PYTHON, "-m", "sansmcp_cli", "bridge", "--"]
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
@@ -129,38 +128,3 @@ def test_what_was_hidden_ends_the_replay(tmp_path: Path) -> None:
     shown = invoke("replay", str(file))
     assert shown.code == 1
     assert "something of it was hidden" in shown.first_error
-
-
-@pytest.mark.req("AA7")
-@pytest.mark.parametrize("mode", ["auto", "2025-11-25", "2024-11-05"])
-@pytest.mark.parametrize("era", sorted(ERAS))
-def test_a_bridge_over_standard_streams(era: str, mode: str, tmp_path: Path) -> None:
-    words = ["call", "--mode", mode, "slow", "steps=2", "pause=0.01", "--", *BRIDGE, *ERAS[era]]
-    shown = run(words, cwd=tmp_path)
-    assert (shown.code, shown.out) == (0, "2 steps done\n")
-    assert shown.err.splitlines()[-1].startswith("progress 2/2")
-
-
-@pytest.mark.req("AA7")
-def test_a_bridge_over_http(tmp_path: Path) -> None:
-    command: Sequence[str] = [sys.executable, *BRIDGE[1:-1], "--http", "0", "--", *ERAS["legacy"]]
-    with subprocess.Popen(
-        command, cwd=tmp_path, env=environment(tmp_path), stderr=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            assert process.stderr is not None
-            url = process.stderr.readline().split(" at ")[1].split(";")[0]
-            for mode in ("auto", "legacy"):
-                shown = run(["call", url, "--mode", mode, "echo", "text=hé"], cwd=tmp_path)
-                assert (shown.code, shown.out) == (0, "hé\n"), shown.err
-        finally:
-            process.kill()
-            process.communicate(timeout=30)
-
-
-@pytest.mark.req("AA7")
-def test_a_bridge_without_a_server_says_why(tmp_path: Path) -> None:
-    shown = run(["bridge", "--", PYTHON, "-c", "raise SystemExit(3)"], cwd=tmp_path)
-    assert shown.code == 3
-    assert "exit code 3" in shown.first_error
-    assert run(["bridge", "--path", "/x", "--", *ERAS["modern"]], cwd=tmp_path).code == 2
