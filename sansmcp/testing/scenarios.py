@@ -161,6 +161,10 @@ class Scene:
         return Pin(LATEST) if self.era is Era.MODERN else Legacy()
 
 
+_PIECE: Final = 0.05
+"""Seconds."""
+
+
 # the server --------------------------------------------------------------------------------------
 
 
@@ -174,12 +178,15 @@ def scenario_app(sleep: Callable[[float], Awaitable[object]]) -> App:
         return text
 
     @app.tool()
-    async def wait(name: str, seconds: float = 60.0) -> str:
+    async def wait(name: str, ctx: Context, seconds: float = 60.0) -> str:
         seen.append(f"begun {name}")
         ended = False
         try:
-            await sleep(seconds)
-            ended = True
+            # In pieces: a handler that runs in a thread is not interrupted, and has to look.
+            while seconds > 0 and not ctx.cancelled:
+                await sleep(min(seconds, _PIECE))
+                seconds -= _PIECE
+            ended = not ctx.cancelled
         finally:
             seen.append(f"{'ended' if ended else 'cancelled'} {name}")
         return name
