@@ -35,7 +35,7 @@ from .revisions import ALL_REVISIONS, LATEST, Era, Revision, known_revision
 from .session import legacy, modern
 from .session.calls import BatchReply, Call, IncomingRequest, token_of
 from .session.gates import check_input_required, check_params, declared, lacking, needs_of, unknown_method
-from .session.publisher import Publisher, tagged
+from .session.publisher import PerRevision, Publisher, tagged
 from .session.typing import lenient, to_wire
 from .states import SERVER, CallInput, Machine, ServerInput, ServerState
 from .types.convert import project
@@ -117,7 +117,7 @@ class ServerEngine(Publisher):
         if extensions:
             known = with_extensions(self._capabilities.extensions, extensions)
             self._capabilities = self._capabilities.replace(extensions=known)
-        self._declared = {r: to_wire(self._capabilities, r) for r in revisions}
+        self._declared = PerRevision(self._capabilities)
         self._instructions = instructions
         self._custom = frozenset(methods)
         self._modern = tuple(sorted(r for r in revisions if r.era is Era.MODERN))
@@ -613,7 +613,7 @@ class ServerEngine(Publisher):
         request = IncomingRequest(message.id, message.method, params, Era.LEGACY, revision)
         body = legacy.initialize_result(
             revision,
-            to_wire(self._capabilities, revision),
+            self._declared[revision],
             to_wire(self._info, revision),
             self._instructions,
         )

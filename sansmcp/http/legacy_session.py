@@ -64,12 +64,13 @@ class MemoryEventStore:
     def __init__(self, max_events: int, max_bytes: int) -> None:
         self._max_events: Final = max_events
         self._max_bytes: Final = max_bytes
-        self._events: Final[deque[StoredEvent]] = deque()
+        self._events: deque[StoredEvent] | tuple[()] = ()  # most sessions never need one
         self._bytes = 0
 
     def append(self, event: StoredEvent) -> Sequence[StoredEvent]:
         """Keep `event`; return what had to be dropped for it, the oldest first."""
-        events = self._events
+        events = self._events or deque()
+        self._events = events
         events.append(event)
         self._bytes += len(event.data)
         dropped = []
@@ -177,7 +178,7 @@ class Session:
     calls_at: float | None = None
     """When the engine wants to be called next."""
     _last_stream: int = STANDALONE
-    _complete: deque[int] = attrs.field(factory=deque)
+    _complete: list[int] = attrs.field(factory=list)
 
     def __repr__(self) -> str:
         # Whoever knows the id can speak for the client.
@@ -227,7 +228,7 @@ class Session:
             return
         self._complete.append(stream.number)
         if len(self._complete) > self.policy.max_streams:
-            del self.streams[self._complete.popleft()]
+            del self.streams[self._complete.pop(0)]
 
     def attached(self) -> Iterator[Stream]:
         """The streams that some exchange carries now."""

@@ -169,6 +169,10 @@ class Endpoint(ABC):
         """
         self._tick(now)
         self._origin = origin
+        self._take_message(raw)
+        self._origin = None  # an exchange has much in it that need not outlive it
+
+    def _take_message(self, raw: bytes | bytearray | str | JsonValue) -> None:
         if self._closed or self._input_ended:
             self._ignore(Harmless.AFTER_CLOSE, "received after the end of the connection")
             return

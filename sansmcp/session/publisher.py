@@ -17,6 +17,7 @@ from ..errors import ErrorCode, LocalProtocolError, McpError
 from ..events import LimitHit, ListKind, ResourceUnwatched, ResourceWatched
 from ..extensions.extension import Extension, declares, not_declared
 from ..revisions import Revision
+from ..types.lifecycle import ServerCapabilities
 from ..wire import jsonrpc
 from ..wire.jsoncodec import JsonValue
 from ..wire.jsonrpc import RequestId
@@ -39,6 +40,19 @@ from .typing import to_wire
 if TYPE_CHECKING:
     from ..server import ServerEngine
     from .snapshot import Snapshot
+
+
+class PerRevision(dict[Revision, dict[str, Any]]):
+    """Capabilities as each revision has them, written when they are asked for: a session speaks one."""
+
+    __slots__ = ("_capabilities",)
+
+    def __init__(self, capabilities: ServerCapabilities) -> None:
+        self._capabilities = capabilities
+
+    def __missing__(self, revision: Revision) -> dict[str, Any]:
+        written = self[revision] = to_wire(self._capabilities, revision)
+        return written
 
 
 class Publisher(Endpoint):
