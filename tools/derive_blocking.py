@@ -31,7 +31,8 @@ RULES: tuple[tuple[str, str], ...] = (
 def derived(source: str) -> str:
     """The blocking text of an awaiting one. Raises ValueError when a rule finds nothing."""
     for pattern, replacement in RULES:
-        source, count = re.subn(pattern, lambda _, r=replacement: r, source, flags=re.MULTILINE | re.DOTALL)
+        text = replacement.replace("\\", r"\\")
+        source, count = re.subn(pattern, text, source, flags=re.MULTILINE | re.DOTALL)
         if not count:
             raise ValueError(f"nothing matches {pattern!r}: the rule is not needed any more")
     for left in re.findall(r"\b(?:async|await|asyncio)\b", source.removeprefix(HEAD)):

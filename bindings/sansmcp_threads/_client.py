@@ -58,6 +58,7 @@ class Client(BaseClient, Verbs):
         **options: Any,
     ) -> Any:
         loop = self._threads
+        call: Call | None = None
         future: asyncio.Future[ResultReady | RequestFailed] | None = None
         try:
             with loop.lock:
@@ -69,7 +70,7 @@ class Client(BaseClient, Verbs):
                     raise
             loop.wait(cast(Signal, future))
         finally:
-            if future is not None and (on_progress is not None or not future.done()):
+            if call is not None and future is not None and (on_progress or not future.done()):
                 with loop.lock:
                     self._forget(call)
         if not future.done():
