@@ -594,8 +594,8 @@ _HOMES: Final = {
         "UnsupportedProtocolVersion"
     ),
     "events": (
-        "AbandonRequest AccessUndecided AuthorizationGranted AuthorizationRefused AuthorizationUrlReady ChangesMissed "
-        "CloseConnection DeliveryFailed DeviationTolerated RedirectNeeded TokensNotKept "
+        "AbandonRequest AccessUndecided AuthorizationGranted AuthorizationRefused AuthorizationUrlReady "
+        "ChangesMissed CloseConnection DeliveryFailed DeviationTolerated RedirectNeeded TokensNotKept "
         "ElicitationCompleted EraDecided Event Harmless InputRequired InputWithdrawn LimitHit "
         "ListChanged ListKind LogReceived "
         "MessageIgnored NotificationReceived PeerGone ProgressReported QuirkUsed Reconnect RequestCancelled "

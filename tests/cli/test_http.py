@@ -88,7 +88,9 @@ def test_a_configured_server_over_http(url: str, tmp_path: Path) -> None:
 
 NO_PLACE = "nothing is there: is the path right? It is often /mcp"
 RIGHTS = "the server does not let whoever asks do this: give another token, or one with more rights"
-WHO = "the server wants to know who asks, or does not know the token: see sansmcp login, --bearer-env, --header"
+WHO = (
+    "the server wants to know who asks, or does not know the token: see sansmcp login, --bearer-env, --header"
+)
 ANY_PAGE = "is this the URL of an MCP server, or does a proxy or a login page stand before it?"
 
 BAD: dict[str, tuple[str, str]] = {
