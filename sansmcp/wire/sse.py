@@ -52,6 +52,8 @@ _SPACE: Final = 0x20
 _COLON: Final = 0x3A
 _NONE: Final = -1
 _UNKNOWN: Final = -2
+_TYPED_DATA: Final = b"event: message\ndata: "
+_TYPED: Final = len(b"event: message")
 _SMALL: Final = 1024
 """Pieces below this many bytes are merged: an object of their own would outweigh them."""
 _MAX_RETRY_DIGITS: Final = 15
@@ -210,12 +212,21 @@ class SseDecoder:
                 self._scanned += (cr if cr >= 0 else len(chunk)) - start
             end = chunk.find(_LF, start) if cr < 0 else chunk.find(_LF, start, cr)
             if self._between:
-                # Nearly every event is one line of data in one chunk, and most peers write LF.
-                if end - start > 6 and chunk.startswith(b"data: ", start) and chunk.startswith(_LF, end + 1):
-                    if end - start <= self._max_event:
-                        self._scanned += end + 2 - start
-                        self._advance(chunk, end + 2)
-                        return ServerSentEvent(MESSAGE, chunk[start + 6 : end], self._last_id, None)
+                # Nearly every event is one line of data in one chunk, perhaps after the line that says
+                # it is a message, and most peers write LF.
+                begin, close = start, end
+                if end - start == _TYPED and chunk.startswith(_TYPED_DATA, start):
+                    begin = end + 1
+                    close = chunk.find(_LF, begin) if cr < 0 else chunk.find(_LF, begin, cr)
+                if (
+                    close - begin > 6
+                    and chunk.startswith(b"data: ", begin)
+                    and chunk.startswith(_LF, close + 1)
+                ):
+                    if close - start <= self._max_event:
+                        self._scanned += close + 2 - start
+                        self._advance(chunk, close + 2)
+                        return ServerSentEvent(MESSAGE, chunk[begin + 6 : close], self._last_id, None)
                 self._between = False
             if end < 0:
                 end = cr
