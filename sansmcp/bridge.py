@@ -58,8 +58,9 @@ from .types.lifecycle import (
     SamplingCapability,
     ServerCapabilities,
 )
-from .types.methods import Direction, spec_for
+from .types.methods import Direction, Method, spec_for
 from .types.projection import project
+from .wire.jsoncodec import JsonValue
 
 EVERYTHING: Final = ClientCapabilities(
     elicitation=ElicitationCapability(form={}, url={}),
@@ -91,6 +92,8 @@ UNTRANSLATABLE: Final[Mapping[str, str]] = MappingProxyType(
 
 MAX_PARKED: Final = 256
 """Calls that wait for a modern client to come back with answers. Past it the oldest is cancelled."""
+MAX_SCHEMAS: Final = 1024
+"""Tools whose input schemas are remembered, to compare headers with. Past it the oldest is forgotten."""
 MAX_UNTOLD: Final = 1024
 """`NotTranslated` events that nobody took. Past it the oldest is forgotten."""
 TOTAL_TIMEOUT: Final = 3600.0
@@ -120,6 +123,12 @@ class _Work:
     """What a modern client was asked, by the keys that it was given."""
     end: ResultReady | RequestFailed | None = None
     """How the call ended while the client was away."""
+    identity: str | None = None
+    """Who is away, where the transport asks for tokens."""
+
+    def is_of(self, request: IncomingRequest) -> bool:
+        """Whether a request that names its state may be the same one, made again."""
+        return self.call.method == request.method and self.identity == _identity(request)
 
 
 class Bridge:
@@ -149,6 +158,7 @@ class Bridge:
         self._parked: dict[str, _Work] = {}
         self._watched: dict[str, Call] = {}
         self._pages: dict[str, IncomingRequest] = {}
+        self._schemas: dict[str, dict[str, Any]] = {}
         self._told_level: str | None = None
         self._events: deque[NotTranslated] = deque(maxlen=MAX_UNTOLD)
 
@@ -167,6 +177,7 @@ class Bridge:
             "parked": len(self._parked),
             "watched": len(self._watched),
             "pages": len(self._pages),
+            "schemas": len(self._schemas),
             "events": len(self._events),
         }
 
@@ -187,6 +198,10 @@ class Bridge:
         """What the bridge offers: what its server does, as far as it gets across."""
         known = self._client.server_capabilities
         return ServerCapabilities() if known is None else known.replace(extensions=None, extra={}, tasks=None)
+
+    def input_schema(self, name: str) -> dict[str, Any] | None:
+        """The input schema of the tool `name`, if a list with it passed through and did not change since."""
+        return self._schemas.get(name)
 
     def app(self) -> BridgeApp:
         """The bridge as an `App` to be served by any binding; hand its events to `from_client`."""
@@ -249,6 +264,8 @@ class Bridge:
             case LogReceived():
                 self._log(event, now)
             case ListChanged():
+                if event.kind is ListKind.TOOLS:
+                    self._schemas.clear()
                 self._to.notify_changed(event.kind, now=now)
             case ResourceUpdated():
                 self._updated(event, now)
@@ -279,7 +296,7 @@ class Bridge:
         params = {name: value for name, value in request.params.items() if name != "_meta"}
         state = params.get("requestState")
         work = self._parked.get(state) if isinstance(state, str) else None
-        if work is not None and isinstance(state, str) and work.call.method == request.method:
+        if work is not None and isinstance(state, str) and work.is_of(request):
             del self._parked[state]
             self._resume(work, request, params.get("inputResponses"), now)
             return
@@ -325,11 +342,21 @@ class Bridge:
         if isinstance(end, RequestFailed):
             self._to.respond_error(request, self._error(end.error, request), now=now)
             return
+        if request.method == Method.LIST_TOOLS:
+            self._note_schemas(end.raw)
         try:
             self._to.respond(request, end.raw, now=now)
         except LocalProtocolError as error:
             self._lost("result", str(error))
             self._to.respond_error(request, McpError(ErrorCode.INTERNAL_ERROR, str(error)), now=now)
+
+    def _note_schemas(self, raw: Mapping[str, Any]) -> None:
+        tools = raw.get("tools")
+        for tool in tools if isinstance(tools, list) else ():
+            if isinstance(tool, dict) and isinstance(tool.get("inputSchema"), dict):
+                self._schemas[str(tool.get("name"))] = tool["inputSchema"]
+                if len(self._schemas) > MAX_SCHEMAS:
+                    del self._schemas[next(iter(self._schemas))]
 
     def _error(self, error: SansmcpError, request: IncomingRequest) -> McpError:
         if not isinstance(error, McpError):
@@ -437,7 +464,7 @@ class Bridge:
                 self._refuse(round_, "undeclared", str(error), now)
             return
         self._requests.pop(request, None)
-        work.request, work.asked = None, asked
+        work.request, work.asked, work.identity = None, asked, _identity(request)
         if not held:
             # a modern server keeps nothing of it, and so need the bridge
             self._drop(work, now)
@@ -555,6 +582,10 @@ class Bridge:
             self._lost("roots-changed" if roots else "notification", str(error))
 
 
+def _identity(request: IncomingRequest) -> str | None:
+    return None if request.principal is None else request.principal.identity
+
+
 def _passed_on(meta: Mapping[str, Any]) -> dict[str, Any] | None:
     """What of a request's `_meta` is not of its era, and so goes along."""
     return {k: v for k, v in meta.items() if k != "progressToken" and not k.startswith(modern.PREFIX)} or None
@@ -576,6 +607,9 @@ class BridgeApp(App):
     ) -> Callable[[], None]:
         self.submit = publish
         return super().attach(publish, host)
+
+    def input_schema(self, name: str) -> Mapping[str, JsonValue] | None:
+        return self._bridge.input_schema(name)
 
     def _capabilities(self, *, changes: bool) -> ServerCapabilities:
         offered = self._bridge.capabilities

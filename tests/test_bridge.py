@@ -26,6 +26,7 @@ from sansmcp import (
     McpError,
     NeedsInput,
     Pin,
+    Principal,
     ProgressReported,
     RequestCancelled,
     RequestFailed,
@@ -144,6 +145,9 @@ class Chain:
                     given = {key: {"action": "accept"} for key in round_.questions}
                 self.near.provide_input(round_, given, now=self.now)
             self.pump()
+        return self.end_without_answers(call)
+
+    def end_without_answers(self, call: Any) -> Any:
         (found,) = [e for e in self.of(ResultReady) + self.of(RequestFailed) if e.call is call]
         return found
 
@@ -164,7 +168,7 @@ class Chain:
     def quiet(self) -> None:
         """Nothing is left in the bridge."""
         left = {name: size for name, size in self.bridge.stats().items() if size and name != "events"}
-        assert left.keys() <= {"pages"}, left
+        assert left.keys() <= {"pages", "schemas"}, left
 
 
 def make_app() -> App:
@@ -537,6 +541,44 @@ def test_needs_input_crosses_too() -> None:
         assert text_of(both.end(both.call("call_tool", "plain"))) == "accept {'n': 1}"
 
 
+def test_headers_are_compared_with_the_schemas_that_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sansmcp.bridge.MAX_SCHEMAS", 2)
+    both = chain(MODERN, OLD)
+    app = both.bridge.app()
+    assert app.input_schema("echo") is None
+    both.end(both.call("list_tools"))
+    schema = app.input_schema("busy")
+    assert schema is not None
+    assert schema["type"] == "object"
+    assert app.input_schema("echo") is None, "the oldest"
+    both.far.notify_changed(ListKind.TOOLS, now=0.0)
+    both.pump()
+    assert app.input_schema("busy") is None
+
+
+def test_what_nobody_takes_note_of_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sansmcp.bridge.MAX_UNTOLD", 3)
+    both = chain(OLD, MODERN)
+    for _ in range(5):
+        both.near.roots_changed(now=0.0)
+    both.pump()
+    assert both.lost() == ["roots-changed"] * 3
+
+
 def test_every_name_of_what_is_lost_has_a_text() -> None:
     assert all(text.endswith(".") for text in UNTRANSLATABLE.values())
     assert NotTranslated("identity", "x").name in UNTRANSLATABLE
+
+
+def test_a_state_of_somebody_else_is_none() -> None:
+    both = chain(MODERN, OLD)
+    both.call("call_tool", "three", auto_rounds=False)
+    (state, work) = next(iter(both.bridge._parked.items()))
+    other = both.call(
+        "request", "prompts/get", {"name": "greet", "requestState": state, "inputResponses": {}}
+    )
+    assert both.end_without_answers(other).error.code == ErrorCode.INVALID_PARAMS
+    work.principal = Principal(issuer="https://as.example", subject="somebody")
+    same = both.call("request", "tools/call", {"name": "three", "requestState": state, "inputResponses": {}})
+    assert both.end_without_answers(same).error.code == ErrorCode.INVALID_PARAMS
+    assert both.bridge.stats()["parked"] == 1

@@ -20,7 +20,8 @@ from sansmcp import (
 from sansmcp.replay import hide_secrets, rebuild, record, replay
 from sansmcp.types import CallToolResult, Implementation, ServerCapabilities, TextContent, ToolsCapability
 
-from .support import DISCOVER, ME, MODERN, Driver, request, result
+from .http_client_support import SESSION, TEXT, Link
+from .support import DISCOVER, ME, MODERN, Driver, initialize_result, request, result
 from .test_rounds import ACCEPTED, EVERYTHING, FORM, required
 
 pytestmark = pytest.mark.req("AA5")
@@ -108,6 +109,22 @@ def test_a_transport_does_the_same_again_from_its_bytes() -> None:
     assert isinstance(machine, LineServer)
     assert replay(lines, machine).divergence is None
     assert any('"is":"Write"' in line for line in lines)
+
+
+def test_exchanges_over_http_happen_again() -> None:
+    lines: list[str] = []
+    link = Link()
+    link.client = record(link.client, lines.append)
+    link.engine = link.client.engine
+    link.start().reply(error=-32601, status=400)
+    link.reply(initialize_result(), headers=[("mcp-session-id", SESSION)])
+    link.answer(link.of_rpc("notifications/initialized")[-1], 202)
+    link.call()
+    asked = link.of_rpc("tools/call")[-1]
+    link.stream(asked, {"jsonrpc": "2.0", "id": asked.message["id"], "result": TEXT})
+    link.advance(30.0).close()
+    assert any(SESSION in line for line in lines)
+    assert replay(lines, Link().client).divergence is None
 
 
 @pytest.mark.parametrize(
