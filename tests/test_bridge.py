@@ -574,11 +574,10 @@ def test_a_state_of_somebody_else_is_none() -> None:
     both = chain(MODERN, OLD)
     both.call("call_tool", "three", auto_rounds=False)
     (state, work) = next(iter(both.bridge._parked.items()))
-    other = both.call(
-        "request", "prompts/get", {"name": "greet", "requestState": state, "inputResponses": {}}
-    )
+    again = {"requestState": state, "inputResponses": {}}
+    other = both.call("request", "prompts/get", {"name": "greet", **again})
     assert both.end_without_answers(other).error.code == ErrorCode.INVALID_PARAMS
-    work.principal = Principal(issuer="https://as.example", subject="somebody")
-    same = both.call("request", "tools/call", {"name": "three", "requestState": state, "inputResponses": {}})
+    work.identity = Principal(issuer="https://as.example", subject="somebody").identity
+    same = both.call("request", "tools/call", {"name": "three", **again})
     assert both.end_without_answers(same).error.code == ErrorCode.INVALID_PARAMS
     assert both.bridge.stats()["parked"] == 1

@@ -61,10 +61,8 @@ class Bridged:
         self._app = self._bridge.app()
         if listening is None:
             if sys.stdin.isatty():
-                name = self._app.info.name
-                print(
-                    f"sansmcp: {name} is served on standard input and output; Ctrl-C ends it", file=sys.stderr
-                )
+                what = f"{self._app.info.name} is served on standard input and output"
+                print(f"sansmcp: {what}; Ctrl-C ends it", file=sys.stderr)
             serving = sansmcp_asyncio.serve_stdio(self._app, on_event=self._from_client)
         else:
             from .listening import serve_http
