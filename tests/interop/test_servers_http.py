@@ -16,6 +16,7 @@ from sansmcp import (
     ListChanged,
     McpError,
     ProgressReported,
+    QuirkUsed,
     ResourceUpdated,
     SansmcpError,
 )
@@ -369,3 +370,22 @@ async def test_a_server_that_says_400_of_a_lost_session(tmp_path: Path) -> None:
             await client.list_tools()
         assert caught.value.code == -32000
     assert talk.methods().count("initialize") == 1
+
+
+@pytest.mark.req("AA10")
+@asynchronous
+async def test_a_client_that_was_told_so_takes_400_for_a_lost_session(tmp_path: Path) -> None:
+    name, talk, port = "everything streamableHttp", HttpTalk(), free_port()
+    async with AsyncExitStack() as stack:
+        first = AsyncExitStack()
+        url = await first.enter_async_context(served(name, tmp_path, port))
+        client = await stack.enter_async_context(
+            sansmcp_asyncio.connect(
+                url, on_event=talk.on_event, on_wire=talk.on_wire, quirks=["session-lost-400"]
+            )
+        )
+        await first.aclose()
+        await stack.enter_async_context(served(name, tmp_path, port))
+        await client.list_tools()
+    assert talk.methods().count("initialize") == 2
+    assert [event.name for event in talk.of(QuirkUsed)] == ["session-lost-400"]
