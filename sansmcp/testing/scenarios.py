@@ -1,6 +1,6 @@
 """What every binding has to do, as data: a list of scenarios, and the server they talk to.
 
-A scenario is a generator that says what to do next and is told what came of it:
+A scenario is a generator that says what to do next and is told what came of it::
 
     for scenario in SCENARIOS:
         reason = scenario.not_for(transport, era)
