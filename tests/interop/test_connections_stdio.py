@@ -26,6 +26,7 @@ from sansmcp import (
     PeerFault,
     PeerGone,
     Pin,
+    QuirkUsed,
     Revision,
     SansmcpError,
     SessionEnded,
@@ -288,6 +289,22 @@ async def test_cancelled_call(name: str, tmp_path: Path) -> None:
                 await check(client, ask)
             stats = client.engine.stats()
             assert (stats["calls"], stats["waiting_ids"], stats["progress_tokens"]) == (0, 0, 0)
+    assert not talk.faults()
+
+
+@peers_with("dies_on_cancel")
+@pytest.mark.req("AA10")
+@asynchronous
+async def test_what_a_cancel_kills_lives_with_a_quirk(name: str, tmp_path: Path) -> None:
+    known, talk = KNOWN[name], Talk()
+    assert known.slow is not None
+    async with connected(name, tmp_path, talk, quirks=["no-cancel"], **usual(name)) as client:
+        with pytest.raises(CallTimeout):
+            await client.call_tool(known.slow.tool, known.slow.lasting(1.0), timeout=0.2)
+        for ask in known.good:
+            await check(client, ask)
+        assert "notifications/cancelled" not in talk.methods()
+        assert [event.name for event in talk.of(QuirkUsed)] == ["no-cancel"]
     assert not talk.faults()
 
 
