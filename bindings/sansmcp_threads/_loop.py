@@ -150,6 +150,8 @@ class Loop:
         """Callbacks of the application, in order. One thread at a time calls them."""
         self._teller: int | None = None
         self._leader: int | None = None
+        self._led = 0
+        """How often a thread that waits has led."""
         self._asleep_until: float | None = None
         """Until when the leader waits for descriptors; None: it does not."""
         self._followers: dict[_Sleeper, None] = {}
@@ -281,6 +283,7 @@ class Loop:
                 sleeper = None
                 if self._leader is None:
                     self._leader = me
+                    self._led += 1
                 else:
                     sleeper = _Sleeper()
                     self._followers[sleeper] = None
@@ -320,8 +323,11 @@ class Loop:
         if self._leader is None and self._followers:
             self.rouse(next(iter(self._followers)))
 
-    def _lead(self, signal: Signal | None, until: float | None) -> None:
-        """Drive until `signal` is set, or there are callbacks to make. Without one: until others wait."""
+    def _lead(self, signal: Signal | None, until: float | None) -> bool:
+        """Drive until `signal` is set, or there are callbacks to make. Without one: until others wait.
+
+        Returns whether another thread was let lead.
+        """
         ready: list[tuple[selectors.SelectorKey, int]] = []
         try:
             while True:
@@ -344,8 +350,10 @@ class Loop:
             self._asleep_until = None
             self._leader = None
             with self.lock:
+                others = bool(self._followers)
                 self._hand_over()
         self._tell_all()
+        return others
 
     def _take(self, ready: list[tuple[selectors.SelectorKey, int]]) -> None:
         """Let everybody do what there is to do."""
@@ -434,15 +442,15 @@ class Loop:
     def _keep(self, alone: bool) -> None:
         me = threading.get_ident()
         while not self._closed:
+            led = self._led
             if not alone:
                 self._keeper_wakes.wait(_QUIET)
             with self.lock:
-                alone = self._leader is None and not self._closed
+                alone = self._leader is None and led == self._led and not self._closed
                 if alone:
                     self._leader = me
-            if alone:
-                self._lead(None, None)
-                alone = self._leader is None and not self._followers
+            # Whoever was let lead has not begun to, perhaps: it would wait for this thread once more.
+            alone = alone and not self._lead(None, None)
 
     def close(self) -> None:
         """End the loop's own thread and give back what the loop holds. Without the lock. Harmless twice."""

@@ -23,7 +23,7 @@ from sansmcp import (
     McpError,
     ProgressReported,
 )
-from sansmcp_threads import Client, _pipes
+from sansmcp_threads import Client, _loop, _pipes
 
 from .every_app import app
 from .support import children, descriptors, server, text_of, until
@@ -276,3 +276,22 @@ def test_the_blocking_verbs_are_those_that_are_awaited() -> None:
 
     awaited = {name for name in dir(sansmcp_asyncio.Client) if not name.startswith("_")}
     assert awaited - names == {"aclose"}
+
+
+@pytest.mark.req("S2")
+def test_a_thread_that_calls_alone_waits_for_no_other_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    followed: list[object] = []
+    follow = _loop.Loop._follow
+
+    def counted(*arguments: Any) -> None:
+        followed.append(None)
+        follow(*arguments)
+
+    monkeypatch.setattr(_loop.Loop, "_follow", counted)
+    with sansmcp_threads.connect(server("good")) as client:
+        for _ in range(3):
+            time.sleep(0.2)  # the loop's own thread leads; it yields once, and for good
+            followed.clear()
+            for _ in range(100):
+                client.call_tool("count")
+            assert len(followed) <= 5
