@@ -62,11 +62,11 @@ class Stream(Channel):
         sock.setblocking(False)
         self._sock = sock
         self._shaking = isinstance(sock, ssl.SSLSocket)
+        with suppress(OSError):  # no such thing on a unix socket
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self._shaking:
             self._ready(0)
         else:
-            with suppress(OSError):  # no such thing on a unix socket
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._watch()
             self.on_open()
 
