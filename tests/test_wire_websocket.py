@@ -265,3 +265,4 @@ def test_no_more_is_held_than_allowed() -> None:
 def test_the_words_for_a_code() -> None:
     assert Closed(1009, "").why == "1009, message too big"
     assert Closed(4000, "mine").why == "4000, a reason of its own: mine"
+    assert "\x1b" not in Closed(1000, "\x1b[31mred").why

@@ -38,7 +38,7 @@ from wsproto.connection import Connection, ConnectionState, ConnectionType
 
 from ..errors import PeerFault
 from .lines import LineFault
-from .peek import HEAD_SIZE, TAIL_SIZE, Sighting, sight
+from .peek import HEAD_SIZE, TAIL_SIZE, Sighting, excerpt, sight
 
 
 class CloseCode(IntEnum):
@@ -79,6 +79,9 @@ _WORDS: Final[Mapping[int, str]] = MappingProxyType(
     }
 )
 
+_MAX_SHOWN: Final = 512
+"""Characters of a reason in a text; a frame has room for 123 bytes, which may have to be escaped."""
+
 
 @attrs.define(eq=False)
 class Message:
@@ -114,7 +117,8 @@ class Closed:
     def why(self) -> str:
         """The code and the reason, for people."""
         words = _WORDS.get(self.code, "a reason of its own")
-        return f"{self.code}, {words}{f': {self.reason}' if self.reason else ''}"
+        reason = excerpt(self.reason.encode(), _MAX_SHOWN)
+        return f"{self.code}, {words}{f': {reason}' if reason else ''}"
 
 
 FrameEvent: TypeAlias = Message | LineFault | Pinged | Ponged | Closed
