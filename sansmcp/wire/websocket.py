@@ -232,7 +232,7 @@ class Frames:
             self._parts += data
             self._skipped = _Skipped(self._max_message)
             whole, self._parts = self._parts, bytearray()
-            self._on_part(whole, finished)
+            self._on_part(bytes(whole), finished)
         elif not finished:
             self._parts += data
         else:
