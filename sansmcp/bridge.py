@@ -49,6 +49,7 @@ from .session.gates import declared
 from .session.rounds import IncomingQuestion, Round
 from .session.subscriptions import Relisten
 from .session.typing import to_wire
+from .states import ClientState
 from .types.convert import structure
 from .types.lifecycle import (
     ClientCapabilities,
@@ -322,11 +323,17 @@ class Bridge:
                 log_level=self._log_level(request, now),
             )
         except LocalProtocolError as error:
-            goes = spec is None or spec.goes(Direction.CLIENT_TO_SERVER, self._revision)
-            code = ErrorCode.INVALID_PARAMS if goes else ErrorCode.METHOD_NOT_FOUND
-            self._to.respond_error(request, McpError(code, str(error)), now=now)
+            self._to.respond_error(request, McpError(self._code_of_refusal(request), str(error)), now=now)
             return
         self._calls[call] = self._requests[request] = _Work(call, request)
+
+    def _code_of_refusal(self, request: IncomingRequest) -> ErrorCode:
+        """The code for a request that cannot be made to the server."""
+        if self._client.state is ClientState.CLOSED:
+            return ErrorCode.INTERNAL_ERROR
+        spec = spec_for(request.method)
+        goes = spec is None or spec.goes(Direction.CLIENT_TO_SERVER, self._revision)
+        return ErrorCode.INVALID_PARAMS if goes else ErrorCode.METHOD_NOT_FOUND
 
     def _drop(self, work: _Work, now: float) -> None:
         """Nobody wants the result any more."""

@@ -524,7 +524,7 @@ def test_the_end_of_the_server_ends_every_call() -> None:
     error = both.end(call).error
     assert error.code == ErrorCode.INTERNAL_ERROR
     later = both.call("call_tool", "t")
-    assert both.end(later).error.code == ErrorCode.INVALID_PARAMS
+    assert both.end(later).error.code == ErrorCode.INTERNAL_ERROR
 
 
 def test_needs_input_crosses_too() -> None:
