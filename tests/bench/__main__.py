@@ -80,7 +80,8 @@ def _field(stack: ExitStack) -> tuple[Field, str | None]:
     if NODE.exists() and NODE_MODULES.exists():
         script = Path(__file__).parent / "peers" / "ts_http.mjs"
         typescript = worker(NODE, script, "work", NODE_MODULES.parent)
-    field = Field(module(python, "ours"), module(python, "floor"), peer, typescript, python, peer_python)
+    ours, floor, trio = (module(python, name) for name in ("ours", "floor", "trio_ours"))
+    field = Field(ours, floor, trio, peer, typescript, python, peer_python)
     return field, missing
 
 

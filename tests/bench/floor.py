@@ -1,32 +1,19 @@
 """The floor: what the same bytes cost with nothing but a JSON codec, an event loop and pipes."""
 
 import asyncio
-import json
 import sys
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from . import http_floor, messages
+from . import http_floor, messages, threads_floor
+from .floor_calls import codec, request
 from .harness import Prepare, Run, calls_in_flight, main, timed_loop
 from .programs.floor_server import answer
 
 ECHO = Path(__file__).parent / "programs" / "floor_server.py"
 CHUNK = 100
-
-Loads = Callable[[bytes], Any]
-Dumps = Callable[[Any], bytes]
-
-
-def codec(name: str) -> tuple[Loads, Dumps]:
-    """The bare codec that our codec of this name stands on."""
-    if name == "fast":
-        return msgspec.json.Decoder().decode, msgspec.json.Encoder().encode
-    encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-    return json.loads, lambda value: encode(value).encode()
 
 
 def decoding(line: bytes, name: str) -> Prepare:
@@ -43,11 +30,6 @@ def decoding(line: bytes, name: str) -> Prepare:
         return work
 
     return timed_loop(make, CHUNK)
-
-
-def _request(number: int) -> dict[str, Any]:
-    params = {"name": "echo", "arguments": {"text": messages.TEXT}, "_meta": messages.REQUEST_META}
-    return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
 
 
 class _Caller:
@@ -68,7 +50,7 @@ class _Caller:
     async def call(self) -> Any:
         self._last += 1
         future = self._futures[self._last] = self._loop.create_future()
-        data = self._dumps(_request(self._last)) + b"\n"
+        data = self._dumps(request(self._last)) + b"\n"
         if len(self._futures) == 1:
             self.write(data)
         else:
@@ -127,7 +109,7 @@ def over_pipes(name: str, flying: int) -> Prepare:
     return prepare
 
 
-BENCHES: dict[str, Prepare] = {**http_floor.BENCHES}
+BENCHES: dict[str, Prepare] = {**http_floor.BENCHES, **threads_floor.BENCHES}
 for _name in ("standard", "fast"):
     BENCHES[f"call-result-{_name}"] = decoding(messages.call_result(), _name)
     BENCHES[f"list-result-{_name}"] = decoding(messages.list_result(), _name)

@@ -7,10 +7,12 @@ left on during it.
 
 import asyncio
 import gc
+import itertools
 import json
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from time import perf_counter
 from typing import Any
@@ -20,6 +22,9 @@ Run = Callable[[int], Awaitable[Any]]
 
 Prepare = Callable[[AsyncExitStack], Awaitable[Run]]
 """Brings up what a bench needs, once; what it enters into the stack ends with the process."""
+
+Start = Callable[[Coroutine[Any, Any, None]], object]
+"""Runs a coroutine in a loop of its own."""
 
 
 def timed_loop(make: Callable[[int], Callable[[], object]], chunk: int) -> Prepare:
@@ -65,11 +70,34 @@ def calls_in_flight(call: Callable[[], Awaitable[object]], flying: int) -> Run:
     return run
 
 
-def main(benches: Mapping[str, Prepare]) -> None:
-    """Take orders until the input ends."""
+def calls_in_threads(call: Callable[[], object], threads: int) -> Run:
+    """The same for a call that blocks; a single thread is the one that asks."""
+
+    async def run(calls: int) -> float:
+        left = itertools.repeat(None, calls)  # to take one of them is one step, for all threads
+
+        def work() -> None:
+            for _ in left:
+                call()
+
+        if threads == 1:
+            start = perf_counter()
+            work()
+            return perf_counter() - start
+        with ThreadPoolExecutor(threads) as pool:
+            start = perf_counter()
+            for done in [pool.submit(work) for _ in range(threads)]:
+                done.result()
+            return perf_counter() - start
+
+    return run
+
+
+def main(benches: Mapping[str, Prepare], start: Start = asyncio.run) -> None:
+    """Take orders until the input ends, in the loop that `start` runs a coroutine in."""
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever else is printed must not look like an answer
-    asyncio.run(_serve(benches, out))
+    start(_serve(benches, out))
 
 
 async def _serve(benches: Mapping[str, Prepare], out: Any) -> None:

@@ -8,9 +8,9 @@ from time import process_time
 from typing import Any
 
 import h11
-import msgspec
 
-from . import messages
+from .floor_calls import codec, request
+from .floor_calls import headers as headers_of
 from .harness import Prepare, Run, calls_in_flight
 from .http_support import start_server
 from .programs.floor_http_server import listen
@@ -60,26 +60,14 @@ class Caller:
         self._stream = stream
         self._idle: deque[_Connection] = deque()
         self._loop = asyncio.get_running_loop()
-        self._loads: Callable[[bytes], Any] = msgspec.json.Decoder().decode
-        self._dumps: Callable[[Any], bytes] = msgspec.json.Encoder().encode
+        self._loads, self._dumps = codec("fast")
         self._last = 0
 
     async def call(self) -> Any:
-        """One call; the headers are those that the protocol asks for."""
+        """One call."""
         self._last += 1
-        params = {"name": "echo", "arguments": {"text": messages.TEXT}, "_meta": messages.REQUEST_META}
-        request = {"jsonrpc": "2.0", "id": self._last, "method": "tools/call", "params": params}
-        body = self._dumps(request)
-        headers = [
-            ("host", f"127.0.0.1:{self._port}"),
-            ("content-type", "application/json"),
-            ("accept", "application/json, text/event-stream"),
-            ("accept-encoding", "identity"),
-            ("mcp-protocol-version", messages.REVISION),
-            ("mcp-method", "tools/call"),
-            ("mcp-name", "echo"),
-            ("content-length", str(len(body))),
-        ]
+        body = self._dumps(request(self._last))
+        headers = headers_of(self._port, len(body))
         connection = self._idle.pop() if self._idle else await self._connect()
         connection.answered = self._loop.create_future()
         connection.send(headers, body)

@@ -17,6 +17,8 @@ from .http_support import CHUNKS, EVENTS, event_stream, memory_held, start_serve
 from .programs.our_http_server import app
 
 SERVER = "programs.our_http_server"
+HOSTED = "programs.hosted_server"
+HOSTS = ("uvicorn", "waitress")
 KINDS = {"json": "echo", "stream": "report"}
 
 
@@ -31,11 +33,11 @@ def _call(client: Any, kind: str) -> Callable[[], Any]:
     return partial(client.call_tool, "report", arguments, on_progress=lambda event: None)
 
 
-def over_http(kind: str, flying: int) -> Prepare:
-    """Calls to a server in a process of its own."""
+def over_http(kind: str, flying: int, *server: str) -> Prepare:
+    """Calls to a server in a process of its own: ours, unless another one is given."""
 
     async def prepare(stack: AsyncExitStack) -> Run:
-        client = await _client(stack, start_server(stack, SERVER))
+        client = await _client(stack, start_server(stack, *(server or (SERVER,))))
         return calls_in_flight(_call(client, kind), flying)
 
     return prepare
@@ -104,5 +106,7 @@ for _kind in KINDS:
     BENCHES[f"http-cpu-{_kind}"] = processor_time(_kind)
     for _flying in (1, 16):
         BENCHES[f"http-{_kind}-{_flying}"] = over_http(_kind, _flying)
+    for _host in HOSTS:
+        BENCHES[f"http-{_kind}-{_host}"] = over_http(_kind, 16, HOSTED, _host)
 for _chunk in CHUNKS:
     BENCHES[f"http-events-{_chunk}"] = stream_to_events(_chunk)

@@ -61,6 +61,8 @@ class Field:
 
     ours: Worker
     floor: Worker
+    trio: Worker
+    """Ours too, in a process whose loop is trio's."""
     peer: Worker | None
     typescript: Worker | None
     our_python: Path
@@ -78,9 +80,12 @@ def groups(field: Field) -> Iterator[Group]:
     yield _flat(field)
     yield from _memory(field)
     yield from _http(field)
+    yield from _blocking(field)
+    yield from _other_loop(field)
+    yield from _hosted(field)
 
 
-def _trio(
+def _three(
     field: Field, ours: str, peer: str | None, floor: str | None, at_once: int = 1
 ) -> dict[str, Contender]:
     there: dict[str, Contender] = {}
@@ -95,42 +100,42 @@ def _trio(
 def _reading(field: Field, codec: str) -> Iterator[Group]:
     small, large = f"call-result-{codec}", f"list-result-{codec}"
     yield Group(
-        _trio(field, f"call-envelope-{codec}", "call-envelope", small),
+        _three(field, f"call-envelope-{codec}", "call-envelope", small),
         [Line(f"message → its kind ({codec})", "µs")],
     )
     yield Group(
-        _trio(field, f"call-engine-{codec}", "call-envelope", small),
+        _three(field, f"call-engine-{codec}", "call-envelope", small),
         [Line(f"message → event, engine; SDK: validated ({codec})", "µs", Target("ours/floor", 2.5))],
     )
     yield Group(
-        _trio(field, f"call-event-{codec}", "call-dispatched", small),
+        _three(field, f"call-event-{codec}", "call-dispatched", small),
         [Line(f"bytes → event, transport; SDK: to caller ({codec})", "µs", Target("ours/floor", 2.5))],
     )
     yield Group(
-        _trio(field, f"call-typed-{codec}", "call-typed", small),
+        _three(field, f"call-typed-{codec}", "call-typed", small),
         [Line(f"bytes → typed result, tools/call ({codec})", "µs")],
     )
     yield Group(
-        _trio(field, f"list-typed-{codec}", "list-typed", large),
+        _three(field, f"list-typed-{codec}", "list-typed", large),
         [Line(f"bytes → typed result, 200 tools ({codec})", "µs")],
     )
 
 
 def _calling(field: Field, codec: str) -> Iterator[Group]:
     yield Group(
-        _trio(field, f"memory-1-{codec}", "memory-direct-1", f"memory-1-{codec}"),
+        _three(field, f"memory-1-{codec}", "memory-direct-1", f"memory-1-{codec}"),
         [Line(f"in-memory call, SDK without bytes ({codec})", "µs", Target("peer/ours", 10))],
     )
     yield Group(
-        _trio(field, f"memory-1-{codec}", "memory-streams-1", f"memory-1-{codec}"),
+        _three(field, f"memory-1-{codec}", "memory-streams-1", f"memory-1-{codec}"),
         [Line(f"in-memory call, SDK over streams ({codec})", "µs", Target("peer/ours", 10))],
     )
     yield Group(
-        _trio(field, f"stdio-1-{codec}", "stdio-1", f"stdio-1-{codec}"),
+        _three(field, f"stdio-1-{codec}", "stdio-1", f"stdio-1-{codec}"),
         [Line(f"stdio call, one at a time ({codec})", "µs")],
     )
     yield Group(
-        _trio(field, f"stdio-{FLYING}-{codec}", f"stdio-{FLYING}", f"stdio-{FLYING}-{codec}", FLYING),
+        _three(field, f"stdio-{FLYING}-{codec}", f"stdio-{FLYING}", f"stdio-{FLYING}-{codec}", FLYING),
         [Line(f"stdio call, {FLYING} in flight ({codec})", "µs", Target("peer/ours", 30))],
     )
 
@@ -201,7 +206,7 @@ def _http(field: Field) -> Iterator[Group]:
     for kind, (name, factor) in KINDS.items():
         bench = f"http-{kind}-{HTTP_FLYING}"
         yield Group(
-            _trio(field, bench, bench, bench, HTTP_FLYING),
+            _three(field, bench, bench, bench, HTTP_FLYING),
             [Line(f"HTTP call, {HTTP_FLYING} in flight, {name}", "µs", Target("peer/ours", factor))],
         )
         if field.typescript is not None:
@@ -213,7 +218,7 @@ def _http(field: Field) -> Iterator[Group]:
                 [Line(f"the same, beside the TypeScript SDK, {name}", "µs", Target("peer/ours", 4))],
             )
         yield Group(
-            _trio(field, f"http-cpu-{kind}", None, f"http-cpu-{kind}"),
+            _three(field, f"http-cpu-{kind}", None, f"http-cpu-{kind}"),
             [Line(f"HTTP call, processor time of both ends, {name}", "µs", Target("ours/floor", 1.4))],
         )
     for chunk in CHUNKS:
@@ -233,3 +238,63 @@ def _http(field: Field) -> Iterator[Group]:
         what = "an idle legacy session" if kind == "session" else "a legacy session with its stream open"
         line = Line(f"{what}; floor: the bound", "bytes", Target("ours/floor", 1))
         yield Group(both, [line], once=True)
+
+
+THREADS = 8
+
+
+def _blocking(field: Field) -> Iterator[Group]:
+    """The synchronous client, and how far from pipes and sockets that block it is."""
+    target = Target("ours/floor", 2)
+    for codec in CODECS:
+        bench = f"blocking-stdio-1-{codec}"
+        yield Group(
+            _three(field, f"blocking-client-1-{codec}", None, bench),
+            [Line(f"blocking stdio call, floor's server ({codec})", "µs", target)],
+        )
+        yield Group(
+            _three(field, bench, None, bench),
+            [Line(f"blocking stdio call, our server ({codec})", "µs", target)],
+        )
+    bench = f"blocking-stdio-{THREADS}-fast"
+    yield Group(
+        _three(field, bench, None, bench, THREADS),
+        [Line(f"blocking stdio call, {THREADS} threads (fast)", "µs", target)],
+    )
+    for threads in (1, THREADS):
+        bench = f"blocking-http-{threads}"
+        how = "one at a time" if threads == 1 else f"{threads} threads"
+        yield Group(
+            _three(field, bench, None, bench, threads),
+            [Line(f"blocking HTTP call, {how}", "µs")],
+        )
+
+
+def _other_loop(field: Field) -> Iterator[Group]:
+    """trio beside asyncio, both ours; the servers are the same."""
+    benches = {
+        "stdio call on trio": ("stdio-1-fast", 1),
+        f"stdio call on trio, {FLYING} in flight": (f"stdio-{FLYING}-fast", FLYING),
+        f"HTTP call on trio, {HTTP_FLYING} in flight": (f"http-json-{HTTP_FLYING}", HTTP_FLYING),
+    }
+    for name, (bench, flying) in benches.items():
+        yield Group(
+            {
+                "floor": Timed(field.ours, bench, at_once=flying),
+                "ours": Timed(field.trio, bench, at_once=flying),
+            },
+            [Line(f"{name}; floor: on asyncio", "µs")],
+        )
+
+
+def _hosted(field: Field) -> Iterator[Group]:
+    """The same client against the same app under servers that are not ours."""
+    for host, kind in (("uvicorn", "ASGI"), ("waitress", "WSGI")):
+        for answer in KINDS:
+            yield Group(
+                {
+                    "floor": Timed(field.ours, f"http-{answer}-{HTTP_FLYING}", at_once=HTTP_FLYING),
+                    "ours": Timed(field.ours, f"http-{answer}-{host}", at_once=HTTP_FLYING),
+                },
+                [Line(f"HTTP, {kind} under {host}, {answer}; floor: serve_http", "µs")],
+            )

@@ -30,7 +30,7 @@ from sansmcp.wire.jsoncodec import JsonCodec
 from sansmcp.wire.jsonrpc import ResultResponse, classify
 from sansmcp_asyncio import connect, connect_memory
 
-from . import http_ours, messages
+from . import http_ours, messages, threads_ours
 from .harness import Prepare, Run, calls_in_flight, main, timed_loop
 from .programs.our_server import app
 
@@ -301,6 +301,7 @@ BENCHES: dict[str, Prepare] = {
     "engine-memory": engine_memory,
     "client-memory": client_memory,
     **http_ours.BENCHES,
+    **threads_ours.BENCHES,
 }
 for _name, _codec in CODECS.items():
     _call, _list = messages.call_result(), messages.list_result()
