@@ -22,7 +22,9 @@ from sansmcp import (
     Close,
     CloseWrite,
     Command,
+    Connect,
     ConnectionEnded,
+    ConnectUnix,
     EraDecided,
     Event,
     Kill,
@@ -32,6 +34,7 @@ from sansmcp import (
     ResultReady,
     SessionEnded,
     Spawn,
+    StartTls,
     StdioClient,
     Terminate,
     Timeouts,
@@ -113,8 +116,8 @@ class Driver:
                 number = signal.SIGKILL if isinstance(op, Kill) else signal.SIGTERM
                 with suppress(ProcessLookupError):  # nothing is left of the group
                     os.killpg(self._processes[conn].pid, number)
-            case Close():
-                raise AssertionError("a process is ended by other ops")
+            case Close() | Connect() | ConnectUnix() | StartTls():
+                raise AssertionError("a process is started and ended by other ops")
             case _:
                 assert_never(op)
 
