@@ -45,8 +45,8 @@ from sansmcp.bridge import EVERYTHING, UNTRANSLATABLE, Bridge, NotTranslated
 from sansmcp.inline import InlineHandlers
 from sansmcp.types.lifecycle import ClientCapabilities
 
+from .rounds_support import ACCEPTED, FORM, LISTED, ROOTS, SAMPLE, SAMPLED, SCHEMA
 from .support import ALL, LEGACY, ME, MODERN
-from .test_rounds import ACCEPTED, FORM, LISTED, ROOTS, SAMPLE, SAMPLED, SCHEMA
 
 pytestmark = pytest.mark.req("AA7")
 

@@ -10,8 +10,8 @@ from sansmcp import InputRequired
 from sansmcp.describe import describe
 from sansmcp.states import CALL, CLIENT, SERVER, CallState, ClientState, ServerState
 
+from .rounds_support import EVERYTHING, FORM, able, required
 from .support import LEGACY, MODERN, Driver, ask, call_tool, client, opened, server
-from .test_rounds import EVERYTHING, FORM, able, required
 
 pytestmark = pytest.mark.req("AA6")
 

@@ -21,8 +21,8 @@ from sansmcp.replay import hide_secrets, rebuild, record, replay
 from sansmcp.types import CallToolResult, Implementation, ServerCapabilities, TextContent, ToolsCapability
 
 from .http_client_support import SESSION, TEXT, Link
+from .rounds_support import ACCEPTED, EVERYTHING, FORM, required
 from .support import DISCOVER, ME, MODERN, Driver, initialize_result, request, result
-from .test_rounds import ACCEPTED, EVERYTHING, FORM, required
 
 pytestmark = pytest.mark.req("AA5")
 

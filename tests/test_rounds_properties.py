@@ -28,8 +28,7 @@ from sansmcp import (
 )
 from sansmcp.states import CallState, RoundState
 
-from .support import LEGACY, MODERN, TEXT, Driver, result
-from .test_rounds import (
+from .rounds_support import (
     ACCEPTED,
     EVERYTHING,
     FORM,
@@ -42,6 +41,7 @@ from .test_rounds import (
     required,
     sizes,
 )
+from .support import LEGACY, MODERN, TEXT, Driver, result
 
 ANSWERS: dict[str, dict[str, Any]] = {FORM[0]: ACCEPTED, SAMPLE[0]: SAMPLED, ROOTS[0]: LISTED}
 

@@ -33,6 +33,7 @@ from sansmcp.session.subscriptions import Subscription
 from sansmcp.types.convert import structure
 from sansmcp.types.lifecycle import ServerCapabilities
 
+from .rounds_support import ACCEPTED, EVERYTHING, FORM, LISTED, ROOTS, SAMPLE, SAMPLED, able, required
 from .support import (
     DISCOVER,
     LEGACY,
@@ -47,7 +48,6 @@ from .support import (
     result,
     server,
 )
-from .test_rounds import ACCEPTED, EVERYTHING, FORM, LISTED, ROOTS, SAMPLE, SAMPLED, able, required
 
 pytestmark = pytest.mark.req("AA3")
 
