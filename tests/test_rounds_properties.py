@@ -37,11 +37,11 @@ from .rounds_support import (
     SAMPLE,
     SAMPLED,
     able,
-    must_visit,
     required,
     sizes,
 )
 from .support import LEGACY, MODERN, TEXT, Driver, result
+from .test_rounds_elsewhere import must_visit
 
 ANSWERS: dict[str, dict[str, Any]] = {FORM[0]: ACCEPTED, SAMPLE[0]: SAMPLED, ROOTS[0]: LISTED}
 
