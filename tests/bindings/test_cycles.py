@@ -35,7 +35,7 @@ ROUNDS: Final = 4
 """Of so many cycles at most. A cache that is filled grows in one round and not in the next; a leak in all."""
 MODES: Final = (None, Legacy())
 """How every second cycle connects."""
-NOISE: Final = 100
+NOISE: Final = 50
 """Blocks of memory that come and go with what else runs."""
 MEGABYTE: Final = 1 << 20
 
