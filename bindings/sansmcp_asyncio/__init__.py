@@ -31,9 +31,7 @@ if TYPE_CHECKING:
     )
     from ._questions import QuestionOptions
     from ._sockets import (
-        SocketOptions,
         SocketServing,
-        WebSocketServerOptions,
         serve_tcp,
         serve_unix,
         serve_websocket,
@@ -42,6 +40,7 @@ if TYPE_CHECKING:
         websocket_serving,
     )
     from ._stdio import serve_stdio
+    from ._streams import SocketOptions, WebSocketServerOptions
     from ._verbs import Verbs
 
 __all__ = [
@@ -98,10 +97,11 @@ _HOMES: Final = {
     ),
     "_questions": ("QuestionOptions",),
     "_sockets": (
-        *("SocketOptions", "SocketServing", "WebSocketServerOptions", "serve_tcp", "serve_unix"),
-        *("serve_websocket", "tcp_serving", "unix_serving", "websocket_serving"),
+        *("SocketServing", "serve_tcp", "serve_unix", "serve_websocket", "tcp_serving", "unix_serving"),
+        "websocket_serving",
     ),
     "_stdio": ("serve_stdio",),
+    "_streams": ("SocketOptions", "WebSocketServerOptions"),
     "_verbs": ("Verbs",),
 }
 _HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names}

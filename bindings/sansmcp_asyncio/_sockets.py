@@ -4,83 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import os
-import stat
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from ssl import SSLContext
 from types import TracebackType
-from typing import Any, Self, TypedDict, Unpack
+from typing import Self, Unpack
 
 from sansmcp.app import App
-from sansmcp.http.guard import GuardPolicy
-from sansmcp.http.listener import policy_for
-from sansmcp.limits import SERVER_LIMITS, Limits, Timeouts
-from sansmcp.revisions import Revision
-from sansmcp.stream_listener import MAX_CONNECTIONS, StreamListener, StreamServer, lines, websockets
-from sansmcp.websocket import PingPolicy
-from sansmcp.wire.jsoncodec import JsonCodec
+from sansmcp.stream_listener import StreamListener
 
-from ._http import Accepted, ListenerPump, Ready
-from ._pump import OnEvent, OnWire
-from ._server import Handlers
-
-
-class StreamOptions(TypedDict, total=False):
-    """What a server of connections can be told."""
-
-    threads: int
-    """Threads for handlers that are plain functions, **16** unless given; 0: they run in the loop."""
-    limits: Limits
-    timeouts: Timeouts | None
-    revisions: Sequence[Revision]
-    codec: JsonCodec | None
-    max_connections: int
-    """Connections at once, **1000** unless given; past it others are ended at once."""
-    strict: bool
-    """Turn tolerances into faults."""
-    on_event: OnEvent | None
-    on_wire: OnWire | None
-    """Sees the bytes of all connections."""
-
-
-class SocketOptions(StreamOptions, total=False):
-    """What a server of sockets with a line per message can be told."""
-
-    ssl: SSLContext | None
-    """Speak TLS with this context."""
-    grace: float
-    """Seconds in which answers that are owed may still be given after the client ended its side."""
-
-
-class WebSocketServerOptions(StreamOptions, total=False):
-    """What a server of WebSockets can be told."""
-
-    path: str | None
-    """Where it is; None for everywhere. **/mcp** unless given."""
-    ssl: SSLContext | None
-    """Speak TLS with this context."""
-    policy: GuardPolicy | None
-    """Which hosts and pages are served; None: loopback names, and where it listens (`policy_for`)."""
-    pings: PingPolicy
-    """When a silent client is asked whether it is there."""
+from ._http import Accepted, Ready
+from ._streams import (
+    Plan,
+    SocketOptions,
+    StreamHandlers,
+    WebSocketServerOptions,
+    bind_unix,
+    plan_tcp,
+    plan_unix,
+    plan_websocket,
+    remove_unix,
+)
 
 
 class SocketServing:
     """A server of connections for as long as the context lasts. Made by the functions `serve_…` below."""
 
-    def __init__(
-        self,
-        app: App,
-        serve: Callable[[float], StreamServer],
-        listen: Callable[[asyncio.AbstractEventLoop, Callable[[], Accepted]], Any],
-        options: dict[str, Any],
-        path: str | None = None,
-    ) -> None:
-        self._path = path
-        self._app = app
-        self._serve = serve
-        self._listen = listen
-        self._options = options
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
         self._handlers: StreamHandlers | None = None
         self._server: asyncio.Server | None = None
 
@@ -110,10 +58,20 @@ class SocketServing:
         if self._handlers is not None:
             raise RuntimeError("a server is started once")
         loop = asyncio.get_running_loop()
-        handlers = StreamHandlers(self._app, loop, self._serve, **self._options)
-        self._server = await self._listen(loop, lambda: Accepted(handlers.pump, handlers.listener))
+        handlers = StreamHandlers(self._plan.app, loop, self._plan.serve, **self._plan.options)
+        self._server = await self._listen(loop, handlers)
         self._handlers = handlers
         return self
+
+    async def _listen(self, loop: asyncio.AbstractEventLoop, handlers: StreamHandlers) -> asyncio.Server:
+        plan = self._plan
+
+        def make() -> Accepted:
+            return Accepted(handlers.pump, handlers.listener)
+
+        if plan.path is not None:
+            return await loop.create_unix_server(make, sock=bind_unix(plan.path), ssl=plan.tls)
+        return await loop.create_server(make, plan.host or None, plan.port, ssl=plan.tls)
 
     async def __aexit__(
         self,
@@ -126,74 +84,27 @@ class SocketServing:
         self._server.close()
         await self._handlers.stop()
         await self._server.wait_closed()
-        if self._path is not None:
-            _remove(self._path)
-
-
-class StreamHandlers(Handlers):
-    """All connections of `app`."""
-
-    pump: ListenerPump
-    pump_kind: type[ListenerPump] = ListenerPump
-
-    def __init__(
-        self,
-        app: App,
-        loop: asyncio.AbstractEventLoop,
-        serve: Callable[[float], StreamServer],
-        *,
-        threads: int = 16,
-        limits: Limits = SERVER_LIMITS,
-        max_connections: int = MAX_CONNECTIONS,
-        on_event: OnEvent | None = None,
-        on_wire: OnWire | None = None,
-    ) -> None:
-        listener = StreamListener(serve, now=loop.time(), limits=limits, max_connections=max_connections)
-        super().__init__(app, loop, listener, threads=threads, on_event=on_event)
-        self.listener = listener
-        self.pump = self.pump_kind(listener, loop, self._deliver, on_wire=on_wire)
-
-
-_OF_LISTENER = ("threads", "max_connections", "on_event", "on_wire")
-
-
-def _split(options: dict[str, Any]) -> dict[str, Any]:
-    """Take out of `options` those of the listener; the limits are for both."""
-    mine = {name: options.pop(name) for name in _OF_LISTENER if name in options}
-    if "limits" in options:
-        mine["limits"] = options["limits"]
-    return mine
+        if self._plan.path is not None:
+            remove_unix(self._plan.path)
 
 
 def websocket_serving(
     app: App, host: str = "127.0.0.1", port: int = 0, **options: Unpack[WebSocketServerOptions]
 ) -> SocketServing:
     """As `serve_websocket`, for as long as a context lasts."""
-    given: dict[str, Any] = dict(options)
-    tls = given.pop("ssl", None)
-    if given.get("policy") is None:
-        given["policy"] = policy_for(host)
-    mine = _split(given)
-    return SocketServing(app, websockets(app, **given), _at_port(host, port, tls), mine)
+    return SocketServing(plan_websocket(app, host, port, options))
 
 
 def tcp_serving(
     app: App, host: str = "127.0.0.1", port: int = 0, **options: Unpack[SocketOptions]
 ) -> SocketServing:
     """As `serve_tcp`, for as long as a context lasts."""
-    given: dict[str, Any] = dict(options)
-    tls = given.pop("ssl", None)
-    mine = _split(given)
-    return SocketServing(app, lines(app, **given), _at_port(host, port, tls), mine)
+    return SocketServing(plan_tcp(app, host, port, options))
 
 
 def unix_serving(app: App, path: str | os.PathLike[str], **options: Unpack[SocketOptions]) -> SocketServing:
     """As `serve_unix`, for as long as a context lasts."""
-    given: dict[str, Any] = dict(options)
-    tls = given.pop("ssl", None)
-    mine = _split(given)
-    where = os.fspath(path)
-    return SocketServing(app, lines(app, **given), _at_path(where, tls), mine, where)
+    return SocketServing(plan_unix(app, path, options))
 
 
 async def serve_websocket(
@@ -209,7 +120,7 @@ async def serve_websocket(
     Handlers are called as by `serve_stdio`. Raises OSError if it cannot listen there, and
     LocalProtocolError for options that cannot be.
     """
-    await _serve(websocket_serving(app, host, port, **options), host, ready)
+    await _serve(websocket_serving(app, host, port, **options), ready)
 
 
 async def serve_tcp(
@@ -225,7 +136,7 @@ async def serve_tcp(
     Whoever can connect is served: listen where only those can who may. The rest is as for
     `serve_websocket`.
     """
-    await _serve(tcp_serving(app, host, port, **options), host, ready)
+    await _serve(tcp_serving(app, host, port, **options), ready)
 
 
 async def serve_unix(
@@ -240,32 +151,11 @@ async def serve_unix(
     Only this user may connect to it: the mode of the file is 600. One that is there is replaced, and it
     is removed at the end. `ready` is told the path, and 0.
     """
-    await _serve(unix_serving(app, path, **options), os.fspath(path), ready)
+    await _serve(unix_serving(app, path, **options), ready)
 
 
-async def _serve(serving: SocketServing, where: str, ready: Ready | None) -> None:
+async def _serve(serving: SocketServing, ready: Ready | None) -> None:
     async with serving:
         if ready is not None:
-            ready(where, serving.port)
+            ready(serving._plan.where, serving.port)
         await serving.closed()
-
-
-def _at_port(host: str, port: int, tls: SSLContext | None) -> Callable[..., Any]:
-    return lambda loop, make: loop.create_server(make, host or None, port, ssl=tls)
-
-
-def _at_path(path: str, tls: SSLContext | None) -> Callable[..., Any]:
-    async def listen(loop: asyncio.AbstractEventLoop, make: Callable[[], Accepted]) -> asyncio.Server:
-        # Before it listens nobody can connect, so that there is no time in which others could.
-        server = await loop.create_unix_server(make, path, ssl=tls, start_serving=False)
-        os.chmod(path, stat.S_IRUSR | stat.S_IWUSR)
-        await server.start_serving()
-        return server
-
-    return listen
-
-
-def _remove(path: str) -> None:
-    with suppress(OSError):
-        if stat.S_ISSOCK(os.stat(path).st_mode):
-            os.remove(path)

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
         ListOptions,
         Options,
         QuestionOptions,
+        SocketOptions,
         StdioOptions,
+        WebSocketOptions,
+        WebSocketServerOptions,
     )
 
     from ._client import Client
@@ -28,6 +31,15 @@ if TYPE_CHECKING:
     from ._http import HttpServing, serve_http
     from ._many import Connections, connect_many
     from ._memory import connect_memory
+    from ._serve import (
+        SocketServing,
+        serve_tcp,
+        serve_unix,
+        serve_websocket,
+        tcp_serving,
+        unix_serving,
+        websocket_serving,
+    )
     from ._stdio import serve_stdio
     from ._verbs import Verbs
     from ._waits import Changes, Events
@@ -46,13 +58,23 @@ __all__ = [
     "ListenOptions",
     "Options",
     "QuestionOptions",
+    "SocketOptions",
+    "SocketServing",
     "StdioOptions",
     "Verbs",
+    "WebSocketOptions",
+    "WebSocketServerOptions",
     "connect",
     "connect_many",
     "connect_memory",
     "serve_http",
     "serve_stdio",
+    "serve_tcp",
+    "serve_unix",
+    "serve_websocket",
+    "tcp_serving",
+    "unix_serving",
+    "websocket_serving",
 ]
 
 _HOMES: Final = {
@@ -61,12 +83,17 @@ _HOMES: Final = {
     "._http": ("HttpServing", "serve_http"),
     "._many": ("Connections", "connect_many"),
     "._memory": ("connect_memory",),
+    "._serve": (
+        *("SocketServing", "serve_tcp", "serve_unix", "serve_websocket", "tcp_serving", "unix_serving"),
+        "websocket_serving",
+    ),
     "._stdio": ("serve_stdio",),
     "._verbs": ("Verbs",),
     "._waits": ("Changes", "Events"),
     "sansmcp_asyncio": (
         *("ConnectOptions", "EngineOptions", "HttpClientOptions", "HttpOptions", "ListOptions"),
-        *("ListenOptions", "Options", "QuestionOptions", "StdioOptions"),
+        *("ListenOptions", "Options", "QuestionOptions", "SocketOptions", "StdioOptions", "WebSocketOptions"),
+        "WebSocketServerOptions",
     ),
 }
 _HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names}

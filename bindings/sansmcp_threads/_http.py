@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import socket
-from types import TracebackType
-from typing import Any, Self, Unpack, cast
+from functools import partial
+from typing import Any, Unpack
 
 from sansmcp.app import App
 from sansmcp.http.listener import HttpListener, policy_for
 from sansmcp_asyncio._http import HttpHandlers, HttpOptions, Ready
 
-from ._accept import Accepted, Acceptor, ThreadListenerPump, listen_at
-from ._loop import Loop, Signal
+from ._accept import Listening, ThreadListenerPump, listen_at
 from ._server import ThreadHandlers, check_threads
 
 
@@ -38,7 +36,7 @@ def serve_http(
         serving.close()
 
 
-class HttpServing:
+class HttpServing(Listening[HttpHandlers]):
     """A server over HTTP for as long as the context lasts, driven by a thread of its own::
 
         with HttpServing(app) as serving:
@@ -52,6 +50,7 @@ class HttpServing:
     def __init__(
         self, app: App, host: str = "127.0.0.1", port: int = 0, **options: Unpack[HttpOptions]
     ) -> None:
+        super().__init__()
         check_threads(options.get("threads", 16))
         self.host = host
         """Where it listens."""
@@ -60,9 +59,6 @@ class HttpServing:
         self._app = app
         self._options = options
         self._path = options.get("path", "/mcp")
-        self._loop: Loop | None = None
-        self._handlers: _ThreadHttpHandlers | None = None
-        self._acceptors: list[Acceptor] = []
 
     @property
     def url(self) -> str:
@@ -76,72 +72,18 @@ class HttpServing:
         """The machine behind it, for its `stats`. Raises RuntimeError outside of the context."""
         return self._started[1].listener
 
-    def closed(self) -> None:
-        """Return when the server has ended; raise what ended it, if that was a fault of this library.
-
-        Raises RuntimeError outside of the context.
-        """
-        loop, handlers = self._started
-        loop.wait(cast(Signal, handlers.pump.gone))
-        if handlers.pump.failure is not None:
-            raise handlers.pump.failure
-
-    def close(self) -> None:
-        """End it. Harmless twice, and in any thread."""
-        loop, handlers = self._started
-        if not loop.closed:
-            with loop.lock:
-                for acceptor in self._acceptors:
-                    acceptor.close()
-            handlers.stop_now()
-            loop.close()
-
-    def __enter__(self) -> Self:
-        self._start(keep=True)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    @property
-    def _started(self) -> tuple[Loop, _ThreadHttpHandlers]:
-        if self._loop is None or self._handlers is None:
-            raise RuntimeError("the server was not started")
-        return self._loop, self._handlers
-
     def _start(self, keep: bool) -> None:
-        if self._loop is not None:
-            raise RuntimeError("a server is started once")
         options: dict[str, Any] = dict(self._options)
         tls = options.pop("ssl", None)
         if options.get("policy") is None:
             options["policy"] = policy_for(self.host)
-        with Loop() as loop:
-            socks = listen_at(self.host, self.port)
-            try:
-                handlers = _ThreadHttpHandlers(self._app, loop.as_asyncio, **options)
-            except BaseException:
-                for sock in socks:
-                    sock.close()
-                raise
-            self.port = socks[0].getsockname()[1]
-
-            def take(sock: socket.socket) -> None:
-                try:
-                    Accepted(handlers.pump, handlers.listener, sock, tls)
-                except OSError:  # it is gone already
-                    sock.close()
-
-            self._loop, self._handlers = loop, handlers
-            with loop.lock:
-                self._acceptors = [Acceptor(loop, sock, take) for sock in socks]
-            if keep:
-                loop.keep(at_once=True)
+        self._listen(
+            partial(listen_at, self.host, self.port),
+            lambda loop: _ThreadHttpHandlers(self._app, loop.as_asyncio, **options),
+            tls,
+            keep,
+        )
+        self.port = self._address[1]
 
 
 class _ThreadHttpHandlers(ThreadHandlers, HttpHandlers):

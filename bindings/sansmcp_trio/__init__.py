@@ -22,8 +22,11 @@ if TYPE_CHECKING:
         ListOptions,
         Options,
         QuestionOptions,
+        SocketOptions,
         StdioOptions,
         Verbs,
+        WebSocketOptions,
+        WebSocketServerOptions,
     )
 
     from ._client import Client, Opening
@@ -31,6 +34,15 @@ if TYPE_CHECKING:
     from ._http import HttpServing, serve_http
     from ._many import Connections, connect_many
     from ._memory import connect_memory
+    from ._sockets import (
+        SocketServing,
+        serve_tcp,
+        serve_unix,
+        serve_websocket,
+        tcp_serving,
+        unix_serving,
+        websocket_serving,
+    )
     from ._stdio import serve_stdio
 
 __all__ = [
@@ -48,13 +60,23 @@ __all__ = [
     "Opening",
     "Options",
     "QuestionOptions",
+    "SocketOptions",
+    "SocketServing",
     "StdioOptions",
     "Verbs",
+    "WebSocketOptions",
+    "WebSocketServerOptions",
     "connect",
     "connect_many",
     "connect_memory",
     "serve_http",
     "serve_stdio",
+    "serve_tcp",
+    "serve_unix",
+    "serve_websocket",
+    "tcp_serving",
+    "unix_serving",
+    "websocket_serving",
 ]
 
 _HOMES: Final = {
@@ -63,10 +85,23 @@ _HOMES: Final = {
     "._http": ("HttpServing", "serve_http"),
     "._many": ("Connections", "connect_many"),
     "._memory": ("connect_memory",),
+    "._sockets": (
+        *("SocketServing", "serve_tcp", "serve_unix", "serve_websocket", "tcp_serving", "unix_serving"),
+        "websocket_serving",
+    ),
     "._stdio": ("serve_stdio",),
     "sansmcp_asyncio": (
         *("Changes", "ConnectOptions", "EngineOptions", "Events", "HttpClientOptions", "HttpOptions"),
-        *("ListOptions", "ListenOptions", "Options", "QuestionOptions", "StdioOptions", "Verbs"),
+        *(
+            "ListOptions",
+            "ListenOptions",
+            "Options",
+            "QuestionOptions",
+            "SocketOptions",
+            "StdioOptions",
+            "Verbs",
+        ),
+        *("WebSocketOptions", "WebSocketServerOptions"),
     ),
 }
 _HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names}

@@ -9,7 +9,9 @@ import gc
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from typing import Any
 
 import trio
@@ -55,6 +57,29 @@ class Kit(ABC):
     def serving(self, app: Any, **options: Any) -> Any:
         return self.binding.HttpServing(app, **options)
 
+    def streaming(self, kind: str, app: Any, *place: Any, **options: Any) -> Any:
+        """A server of ``"ws"``, ``"tcp"`` or, given a path, ``"unix"``."""
+        return self._streaming(kind)(app, *place, **options)
+
+    def entered(self, context: Any) -> Any:
+        """A context of the binding as an asynchronous one."""
+        return context
+
+    async def waits(self, function: Callable[[], Any]) -> Any:
+        """Call what waits in the manner of the binding."""
+        return await function()
+
+    def until_cancelled(
+        self, serve: Callable[..., Any], *arguments: Any, **options: Any
+    ) -> AbstractAsyncContextManager[Callable[[], object]]:
+        """Call it beside all else; gives what cancels it. Its end is waited for."""
+        raise NotImplementedError("no thread cancels another one: Ctrl-C is in test_threads")
+
+    def _streaming(self, kind: str) -> Callable[..., Any]:
+        name = {"ws": "websocket_serving", "tcp": "tcp_serving", "unix": "unix_serving"}[kind]
+        serving: Callable[..., Any] = getattr(self.binding, name)
+        return serving
+
     @abstractmethod
     async def together(self, *coroutines: Coroutine[Any, Any, Any]) -> list[Any]:
         """Run all of them at once; what each returned, or raised."""
@@ -89,6 +114,15 @@ class AsyncioKit(Kit):
     def _run(self, scenario: Scenario) -> None:
         support.run(scenario)
 
+    @asynccontextmanager
+    async def until_cancelled(
+        self, serve: Callable[..., Any], *arguments: Any, **options: Any
+    ) -> AsyncIterator[Callable[[], object]]:
+        task = asyncio.create_task(serve(*arguments, **options))
+        yield task.cancel
+        await asyncio.wait([task], timeout=5)
+        assert task.cancelled()
+
     async def together(self, *coroutines: Coroutine[Any, Any, Any]) -> list[Any]:
         return list(await asyncio.gather(*map(_outcome, coroutines)))
 
@@ -102,6 +136,15 @@ class TrioKit(Kit):
 
     def _run(self, scenario: Scenario) -> None:
         trio.run(scenario)
+
+    @asynccontextmanager
+    async def until_cancelled(
+        self, serve: Callable[..., Any], *arguments: Any, **options: Any
+    ) -> AsyncIterator[Callable[[], object]]:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(partial(serve, *arguments, **options))
+            yield nursery.cancel_scope.cancel
+        assert nursery.cancel_scope.cancelled_caught
 
     async def together(self, *coroutines: Coroutine[Any, Any, Any]) -> list[Any]:
         results: list[Any] = [None] * len(coroutines)
@@ -125,6 +168,12 @@ class ThreadsKit(Kit):
     def _run(self, scenario: Scenario) -> None:
         _drive(scenario())
 
+    def entered(self, context: Any) -> Any:
+        return _Later(lambda: context)
+
+    async def waits(self, function: Callable[[], Any]) -> Any:
+        return function()
+
     def connect(self, target: Any, **options: Any) -> Any:
         return _Later(lambda: sansmcp_threads.connect(target, **options))
 
@@ -137,6 +186,9 @@ class ThreadsKit(Kit):
 
     def serving(self, app: Any, **options: Any) -> Any:
         return _Later(lambda: sansmcp_threads.HttpServing(app, **options))
+
+    def streaming(self, kind: str, app: Any, *place: Any, **options: Any) -> Any:
+        return _Later(lambda: self._streaming(kind)(app, *place, **options))
 
     async def together(self, *coroutines: Coroutine[Any, Any, Any]) -> list[Any]:
         results: list[Any] = [None] * len(coroutines)

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,7 @@ MODES = [
     pytest.param(Pin(Revision.V2026_07_28), id="pin-2026-07-28"),
 ]
 ERAS = [pytest.param(None, id="modern"), pytest.param(Legacy(), id="legacy")]
-TRANSPORTS = ["stdio", "http", "memory"]
+TRANSPORTS = ["stdio", "http", "ws", "tcp", "unix", "memory"]
 
 
 @pytest.fixture(params=KITS, ids=lambda kit: kit.name)
@@ -66,6 +67,7 @@ class _Reached:
         self._transport = transport
         self._options = options
         self._serving: Any = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     async def __aenter__(self) -> Any:
         match self._transport:
@@ -73,21 +75,36 @@ class _Reached:
                 self._opening = self._kit.connect(serve(self._kit.name), **self._options)
             case "memory":
                 self._opening = self._kit.connect_memory(app(), **self._options)
-            case _:
+            case "http":
                 self._serving = self._kit.serving(app())
                 serving = await self._serving.__aenter__()
                 self._opening = self._kit.connect(serving.url, **self._options)
+            case "unix":
+                self._folder = tempfile.TemporaryDirectory()
+                path = f"{self._folder.name}/socket"
+                self._serving = self._kit.streaming("unix", app(), path)
+                await self._serving.__aenter__()
+                self._opening = self._kit.connect(f"unix://{path}", **self._options)
+            case kind:
+                self._serving = self._kit.streaming(kind, app())
+                serving = await self._serving.__aenter__()
+                where = f"{kind}://127.0.0.1:{serving.port}{'/mcp' if kind == 'ws' else ''}"
+                self._opening = self._kit.connect(where, **self._options)
         try:
             return await self._opening.__aenter__()
         except BaseException:
-            if self._serving is not None:
-                await self._serving.__aexit__(None, None, None)
+            await self._unserve(None, None, None)
             raise
 
     async def __aexit__(self, *error: object) -> None:
         await self._opening.__aexit__(*error)
+        await self._unserve(*error)
+
+    async def _unserve(self, *error: object) -> None:
         if self._serving is not None:
             await self._serving.__aexit__(*error)
+        if self._folder is not None:
+            self._folder.cleanup()
 
 
 def reached(kit: Kit, transport: str, **options: Any) -> Any:

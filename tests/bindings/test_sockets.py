@@ -1,19 +1,19 @@
-"""WebSockets, ports and Unix sockets on asyncio: TLS, files, options, bounds, and nothing left behind."""
+"""WebSockets and sockets in every binding: TLS, files, options, bounds, and nothing left behind."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import socket
 import stat
-from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sansmcp import (
-    App,
     CallFailure,
     Legacy,
     LimitHit,
@@ -23,18 +23,14 @@ from sansmcp import (
     PingPolicy,
 )
 from sansmcp.errors import ConnectionEnded
+from sansmcp.http.listener import ConnectionPolicy
 from sansmcp.limits import Timeouts
-from sansmcp_asyncio import (
-    connect,
-    serve_tcp,
-    serve_unix,
-    serve_websocket,
-    tcp_serving,
-    unix_serving,
-    websocket_serving,
-)
+from sansmcp_asyncio import connect
 
-from .support import raised, run, soon, text_of
+from .every_app import app
+from .http_support import closed_port
+from .kits import KITS, Kit
+from .support import raised, run, text_of
 from .test_connect_tls import certificate, contexts
 
 pytestmark = pytest.mark.req("S1", "Q10")
@@ -42,89 +38,89 @@ pytestmark = pytest.mark.req("S1", "Q10")
 __all__ = ["certificate"]  # a fixture
 
 
-def app() -> App:
-    made = App("sockets", "1.0")
-
-    @made.tool()
-    async def echo(text: str) -> str:
-        return text
-
-    @made.tool()
-    async def sleep() -> str:
-        await asyncio.sleep(60)
-        return "slept"
-
-    @made.tool()
-    def plain(text: str) -> str:
-        return text.upper()
-
-    return made
+@pytest.fixture(params=KITS, ids=lambda kit: kit.name)
+def kit(request: pytest.FixtureRequest) -> Kit:
+    kit: Kit = request.param
+    return kit
 
 
 MODES = pytest.mark.parametrize("mode", [None, Legacy()], ids=["modern", "legacy"])
 
 
 @MODES
-def test_over_tls(certificate: Any, mode: Any) -> None:
+def test_over_tls(kit: Kit, certificate: Any, mode: Any) -> None:
     theirs, ours = contexts(certificate)
 
     async def main() -> None:
-        async with websocket_serving(app(), ssl=theirs) as ws, tcp_serving(app(), ssl=theirs) as tcp:
-            for url in (f"wss://localhost:{ws.port}/mcp", f"tls://localhost:{tcp.port}"):
-                async with connect(url, ssl=ours, mode=mode) as client:
+        for kind, address in (("ws", "wss://localhost:{}/mcp"), ("tcp", "tls://localhost:{}")):
+            async with kit.streaming(kind, app(), ssl=theirs) as serving:
+                url = address.format(serving.port)
+                async with kit.connect(url, ssl=ours, mode=mode) as client:
                     large = "ü" * 200_000
                     assert text_of(await client.call_tool("echo", {"text": large})) == large
-                    assert text_of(await client.call_tool("plain", {"text": "hi"})) == "HI"
-                error = await raised(connect(url), NetworkFailure)
-                assert error.problem is NetworkProblem.TLS
+                with pytest.raises(NetworkFailure) as caught:
+                    async with kit.connect(url):
+                        pass
+                assert caught.value.problem is NetworkProblem.TLS
 
-    run(main)
+    kit.run(main)
 
 
-def test_a_unix_socket_is_for_its_user_and_goes_with_its_server(tmp_path: Path) -> None:
+def test_a_unix_socket_is_for_its_user_and_goes_with_its_server(kit: Kit, tmp_path: Path) -> None:
     path = tmp_path / "a socket"
+    url = f"unix://{tmp_path}/a%20socket"
 
     async def main() -> None:
         left = socket.socket(socket.AF_UNIX)
         left.bind(str(path))  # of a server that was killed
         left.close()
-        async with unix_serving(app(), path):
+        async with kit.streaming("unix", app(), path) as serving:
+            assert serving.port == 0
             assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
-            async with connect(f"unix://{tmp_path}/a%20socket") as client:
+            async with kit.connect(url) as client:
                 assert text_of(await client.call_tool("echo", {"text": "hi"})) == "hi"
         assert not path.exists()
-        error = await raised(connect(f"unix://{tmp_path}/a%20socket"), NetworkFailure)
-        assert error.problem is NetworkProblem.REFUSED
+        with pytest.raises(NetworkFailure) as caught:
+            async with kit.connect(url):
+                pass
+        assert caught.value.problem is NetworkProblem.REFUSED
+        path.write_text("no socket")
+        with pytest.raises(OSError, match="in use"):
+            async with kit.streaming("unix", app(), path):
+                pass
+        assert path.read_text() == "no socket"
 
-    run(main)
+    kit.run(main)
 
 
+@pytest.mark.parametrize("kit", [kit for kit in KITS if kit.name != "threads"], ids=lambda kit: kit.name)
 @pytest.mark.parametrize("kind", ["ws", "tcp", "unix"])
-def test_they_serve_until_they_are_cancelled(kind: str, tmp_path: Path) -> None:
+def test_they_serve_until_they_are_cancelled(kit: Kit, kind: str, tmp_path: Path) -> None:
     places: list[tuple[str, int]] = []
 
     def ready(host: str, port: int) -> None:
         places.append((host, port))
 
     async def main() -> None:
-        serving: Callable[[], Coroutine[Any, Any, None]] = {
-            "ws": lambda: serve_websocket(app(), ready=ready),
-            "tcp": lambda: serve_tcp(app(), ready=ready),
-            "unix": lambda: serve_unix(app(), tmp_path / "x", ready=ready),
-        }[kind]
-        task = asyncio.create_task(serving())
-        await soon(lambda: places, "ready")
-        host, port = places[0]
-        where = f"unix://{host}" if kind == "unix" else f"{kind}://{host}:{port}"
-        async with connect(f"{where}/mcp" if kind == "ws" else where) as client:
-            call = asyncio.create_task(client.call_tool("sleep"))
-            assert text_of(await client.call_tool("echo", {"text": "hi"})) == "hi"
-            task.cancel()
-            await raised(call, ConnectionEnded)
-        await asyncio.wait([task])
-        assert task.cancelled()
+        name = {"ws": "serve_websocket", "tcp": "serve_tcp", "unix": "serve_unix"}[kind]
+        place = (tmp_path / "x",) if kind == "unix" else ()
+        async with kit.until_cancelled(getattr(kit.binding, name), app(), *place, ready=ready) as cancel:
+            await kit.soon(lambda: places, "ready")
+            host, port = places[0]
+            where = f"unix://{host}" if kind == "unix" else f"{kind}://{host}:{port}"
+            async with kit.connect(f"{where}/mcp" if kind == "ws" else where) as client:
+                assert text_of(await client.call_tool("echo", {"text": "hi"})) == "hi"
 
-    run(main)
+                async def cancels() -> None:
+                    await kit.sleep(0.1)
+                    cancel()
+
+                call = client.call_tool("sleeps", {"seconds": 1})
+                ended, _ = await kit.together(call, cancels())
+                assert isinstance(ended, ConnectionEnded)
+        assert not (tmp_path / "x").exists()
+
+    kit.run(main)
 
 
 @pytest.mark.parametrize(
@@ -165,8 +161,8 @@ def test_a_server_that_is_cancelled_while_it_is_being_reached() -> None:
     run(main)
 
 
-def test_past_the_bound_of_connections() -> None:
-    """AA12"""
+def test_past_the_bound_of_connections(kit: Kit) -> None:
+    """AA12: one too many is ended at once."""
     hits: list[str] = []
 
     def on_event(event: Any) -> None:
@@ -174,38 +170,124 @@ def test_past_the_bound_of_connections() -> None:
             hits.append(event.limit)
 
     async def main() -> None:
-        async with tcp_serving(app(), max_connections=1, on_event=on_event) as serving:
+        async with kit.streaming("tcp", app(), max_connections=1, on_event=on_event) as serving:
             url = f"tcp://127.0.0.1:{serving.port}"
-            async with connect(url):
-                await raised(connect(url, mode=Legacy()), ConnectionEnded)
-            await soon(lambda: not serving.listener.stats()["connections"], "the end")
-            async with connect(url) as client:
+            async with kit.connect(url):
+                with pytest.raises(ConnectionEnded):
+                    async with kit.connect(url, mode=Legacy()):
+                        pass
+            await kit.soon(lambda: not serving.listener.stats()["connections"], "the end")
+            async with kit.connect(url) as client:
                 await client.list_tools()
         assert hits == ["max_connections"]
 
-    run(main)
+    kit.run(main)
 
 
-def test_a_server_is_started_once() -> None:
+def test_one_too_many_over_http_is_told_so(kit: Kit) -> None:
+    """AA12"""
+
     async def main() -> None:
-        serving = tcp_serving(app())
+        async with kit.serving(app(), connections=ConnectionPolicy(max_connections=1)) as serving:
+            with (
+                socket.create_connection(("127.0.0.1", serving.port)),
+                socket.create_connection(("127.0.0.1", serving.port)) as second,
+            ):
+                second.settimeout(0)
+                said: list[bytes] = []
+
+                def heard() -> bool:
+                    with suppress(BlockingIOError):
+                        said.append(second.recv(4096))
+                    return bool(said) and said[-1] == b""
+
+                await kit.soon(heard, "the end")
+                assert said[0].startswith(b"HTTP/1.1 503 ")
+
+    kit.run(main)
+
+
+def test_a_server_is_started_once_and_can_be_closed(kit: Kit) -> None:
+    async def main() -> None:
+        serving = kit.binding.tcp_serving(app())
         with pytest.raises(RuntimeError, match="not started"):
             serving.listener  # noqa: B018
-        async with serving:
+        async with kit.entered(serving):
             with pytest.raises(RuntimeError, match="once"):
-                await serving.__aenter__()
+                async with kit.entered(serving):
+                    pass
+        await kit.waits(serving.closed)
 
-    run(main)
+    kit.run(main)
 
 
-def test_a_loop_of_connections_leaves_nothing() -> None:
+def test_a_server_that_cannot_be_made_listens_nowhere(kit: Kit) -> None:
     async def main() -> None:
-        async with websocket_serving(app()) as ws, tcp_serving(app()) as tcp:
+        port = closed_port()
+        with pytest.raises(LocalProtocolError):
+            async with kit.streaming("tcp", app(), port=port, max_connections=0):
+                pass
+        async with kit.streaming("tcp", app(), port=port) as serving:
+            assert serving.port == port
+            with pytest.raises(OSError, match="in use"):
+                async with kit.streaming("tcp", app(), port=port):
+                    pass
+
+    kit.run(main)
+
+
+def test_a_client_that_does_not_read_is_not_read_from(kit: Kit) -> None:
+    async def main() -> None:
+        async with kit.streaming("tcp", app()) as serving:
+            with socket.create_connection(("127.0.0.1", serving.port)) as sock:
+                sock.setblocking(False)
+                written = await flood(kit, sock)
+                assert written < 64 * 1024 * 1024
+                await kit.soon(lambda: serving.listener.stats()["paused"] == 1, "a pause")
+                async with kit.connect(f"tcp://127.0.0.1:{serving.port}") as client:
+                    assert text_of(await client.call_tool("echo", {"text": "hi"})) == "hi"
+            await kit.soon(lambda: not any(serving.listener.stats().values()), "the end of all")
+
+    kit.run(main)
+
+
+async def flood(kit: Kit, sock: socket.socket) -> int:
+    """Ask without reading until nothing more is taken; returns how much was."""
+    call = {"name": "echo", "arguments": {"text": "x" * 60_000}}
+    initialize = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "x", "version": "1"},
+    }
+    lines = json_line("initialize", initialize, 1) + json_line("notifications/initialized", {}, None)
+    written, idle, number = 0, 0, 1
+    while idle < 50 and written < 64 * 1024 * 1024:
+        if not lines:
+            number += 1
+            lines = json_line("tools/call", call, number)
+        try:
+            sent = sock.send(lines)
+        except BlockingIOError:
+            idle += 1
+            await kit.sleep(0.01)
+        else:
+            idle, written, lines = 0, written + sent, lines[sent:]
+    return written
+
+
+def json_line(method: str, params: dict[str, Any], id: int | None) -> bytes:
+    message = {"jsonrpc": "2.0", "method": method, "params": params}
+    return json.dumps(message if id is None else {**message, "id": id}).encode() + b"\n"
+
+
+def test_a_loop_of_connections_leaves_nothing(kit: Kit) -> None:
+    async def main() -> None:
+        async with kit.streaming("ws", app()) as ws, kit.streaming("tcp", app()) as tcp:
             for n in range(50):
                 for url in (f"ws://127.0.0.1:{ws.port}/mcp", f"tcp://127.0.0.1:{tcp.port}"):
-                    async with connect(url, mode=Legacy() if n % 2 else None) as client:
+                    async with kit.connect(url, mode=Legacy() if n % 2 else None) as client:
                         await client.call_tool("echo", {"text": str(n)})
-            await soon(lambda: not any(ws.listener.stats().values()), "the end of all")
-            await soon(lambda: not any(tcp.listener.stats().values()), "the end of all")
+            await kit.soon(lambda: not any(ws.listener.stats().values()), "the end of all")
+            await kit.soon(lambda: not any(tcp.listener.stats().values()), "the end of all")
 
-    run(main)
+    kit.run(main)

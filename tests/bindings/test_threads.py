@@ -112,6 +112,47 @@ def test_ctrl_c_while_it_closes_kills_the_child() -> None:
     assert time.monotonic() - started < 1
 
 
+@pytest.mark.usefixtures("ctrl_c")
+@pytest.mark.parametrize("kind", ["ws", "tcp", "unix"])
+def test_ctrl_c_ends_a_server_of_connections(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    said: list[object] = []
+
+    def visit(where: str) -> None:
+        with sansmcp_threads.connect(where) as client:
+            said.append(text_of(client.call_tool("echo", {"text": "hi"})))
+            try:
+                interrupt_after(0.1)
+                client.call_tool("sleeps", {"seconds": 1})
+            except ConnectionEnded as error:
+                said.append(error)
+
+    visitors: list[threading.Thread] = []
+
+    def ready(host: str, port: int) -> None:
+        where = f"unix://{host}" if kind == "unix" else f"{kind}://{host}:{port}"
+        visitors.append(threading.Thread(target=visit, args=(f"{where}/mcp" if kind == "ws" else where,)))
+        visitors[0].start()
+
+    with pytest.raises(KeyboardInterrupt):
+        match kind:
+            case "ws":
+                sansmcp_threads.serve_websocket(app(), ready=ready)
+            case "tcp":
+                sansmcp_threads.serve_tcp(app(), ready=ready)
+            case _:
+                sansmcp_threads.serve_unix(app(), path, ready=ready)
+    visitors[0].join()
+    assert said[0] == "hi"
+    assert isinstance(said[1], ConnectionEnded)
+    assert not path.exists()
+
+
+def test_a_server_of_connections_has_a_thread_for_handlers() -> None:
+    with pytest.raises(LocalProtocolError, match="need a thread"):
+        sansmcp_threads.tcp_serving(app(), threads=0)
+
+
 def test_being_interrupted_amid_the_work_ends_the_connection_for_all() -> None:
     with sansmcp_threads.connect(server("good")) as client:
         failed: list[BaseException] = []
