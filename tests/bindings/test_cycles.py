@@ -8,19 +8,19 @@ import asyncio
 import gc
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import pytest
 import trio
 
 from sansmcp import Era, Legacy
-from sansmcp.testing.scenarios import Scene
 
 from .every_app import app
 from .kits import KITS, Kit, threads
-from .stage import Stage
 from .support import children, descriptors, server, text_of
 
 CYCLES: Final[Mapping[str, int]] = {
@@ -74,12 +74,12 @@ def memory() -> tuple[int, int]:
     return sys.getallocatedblocks(), pages * os.sysconf("SC_PAGE_SIZE")
 
 
-async def cycle(kit: Kit, transport: str, target: Any, number: int, options: dict[str, Any]) -> None:
+async def cycle(kit: Kit, transport: str, where: Any, number: int) -> None:
     mode = MODES[number % len(MODES)]
     if transport == "memory":
         opening = kit.connect_memory(app(), mode=mode)
     else:
-        opening = kit.connect(target, mode=mode, **options)
+        opening = kit.connect(where, mode=mode)
     async with opening as client:
         assert client.era is (Era.LEGACY if mode else Era.MODERN)
         assert text_of(await client.call_tool("echo", {"text": "x"})) == "x"
@@ -93,18 +93,18 @@ async def settled(kit: Kit, before: Count) -> None:
         await kit.sleep(0.01)
 
 
-async def cycles(kit: Kit, transport: str, target: Any, options: dict[str, Any]) -> None:
+async def cycles(kit: Kit, transport: str, where: Any) -> None:
     """Nothing is more after all of them than it was before."""
     count = cycles_of(transport)
     for number in range(len(MODES)):
-        await cycle(kit, transport, target, number, options)
+        await cycle(kit, transport, where, number)
     await kit.sleep(0.2)  # a peer learns a little later that a connection is over
     before = counted(kit)
     grown = []
     for _ in range(ROUNDS):
         blocks, size = memory()
         for number in range(count):
-            await cycle(kit, transport, target, number, options)
+            await cycle(kit, transport, where, number)
         await settled(kit, before)
         assert counted(kit) == before
         blocks_now, size_now = memory()
@@ -115,23 +115,33 @@ async def cycles(kit: Kit, transport: str, target: Any, options: dict[str, Any])
     raise AssertionError(f"blocks and bytes that {count} cycles leave, each time: {grown}")
 
 
+@asynccontextmanager
+async def target(kit: Kit, transport: str) -> AsyncIterator[Any]:
+    """What to connect to: a server of the same binding."""
+    alone = {"threads": 1}  # how many more there are for handlers would be a matter of luck
+    match transport:
+        case "memory":
+            yield None
+        case "stdio":
+            yield server("every", kit.name)
+        case "http":
+            async with kit.serving(app(), **alone) as serving:
+                yield serving.url
+        case "unix":
+            with TemporaryDirectory() as folder:
+                async with kit.streaming("unix", app(), f"{folder}/socket", **alone):
+                    yield f"unix://{folder}/socket"
+        case _:
+            async with kit.streaming(transport, app(), **alone) as serving:
+                yield f"{transport}://127.0.0.1:{serving.port}{'/mcp' if transport == 'ws' else ''}"
+
+
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("transport", CYCLES)
 @pytest.mark.parametrize("kit", KITS, ids=lambda kit: kit.name)
 def test_nothing_is_left_of_many_connections(kit: Kit, transport: str) -> None:
     async def main() -> None:
-        match transport:
-            case "memory":
-                await cycles(kit, transport, None, {})
-            case "stdio":
-                await cycles(kit, transport, server("every", kit.name), {})
-            case "http":
-                # A single thread for handlers: how many of more there are is a matter of luck.
-                async with kit.serving(app(), threads=1) as serving:
-                    await cycles(kit, transport, serving.url, {"proxy": False})
-            case _:
-                with Stage(Scene(transport, Era.MODERN)) as stage:  # type: ignore[arg-type]
-                    target, options = stage.target("server")
-                    await cycles(kit, transport, target, options)
+        async with target(kit, transport) as where:
+            await cycles(kit, transport, where)
 
     kit.run(main)
