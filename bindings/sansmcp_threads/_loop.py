@@ -158,6 +158,7 @@ class Loop:
         self._keeper: threading.Thread | None = None
         self._keeper_wakes = threading.Event()
         self._closed = False
+        self._given_back = False
         self.on_interrupt: list[Callable[[], object]] = []
         """Called when a thread was stopped amid its work."""
         self._ear, self._bell = socket.socketpair()
@@ -319,9 +320,13 @@ class Loop:
             sleeper.bell.release()
 
     def _hand_over(self) -> None:
-        """Somebody else may lead: without this nobody would."""
-        if self._leader is None and self._followers:
+        """Somebody else may lead: without this nobody would. The last one to leave gives all back."""
+        if self._leader is not None:
+            return
+        if self._followers:
             self.rouse(next(iter(self._followers)))
+        if self._closed:
+            self._give_back()
 
     def _lead(self, signal: Signal | None, until: float | None) -> bool:
         """Drive until `signal` is set, or there are callbacks to make. Without one: until others wait.
@@ -453,7 +458,10 @@ class Loop:
             alone = alone and not self._lead(None, None)
 
     def close(self) -> None:
-        """End the loop's own thread and give back what the loop holds. Without the lock. Harmless twice."""
+        """End the loop's own thread and give back what the loop holds. Without the lock. Harmless twice.
+
+        A thread that still waits for descriptors gives it back as it leaves, which is at once.
+        """
         with self.lock:
             if self._closed:
                 return
@@ -467,6 +475,14 @@ class Loop:
         if keeper is not None and keeper is not threading.current_thread():
             keeper.join()
         self._tell_all()
+        with self.lock:
+            self._hand_over()
+
+    def _give_back(self) -> None:
+        """Nobody waits for descriptors any more, and nobody will."""
+        if self._given_back:
+            return
+        self._given_back = True
         self._selector.close()
         self._ear.close()
         self._bell.close()
