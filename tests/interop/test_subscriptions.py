@@ -148,7 +148,8 @@ async def test_the_sdk_takes_the_end_of_our_server_for_graceful(tmp_path: Path) 
         assert serving._handlers is not None
         serving._handlers.pump.drain()
         lines += await printed(process)
-    assert lines[3:] == ["graceful", 3]
+    # A change that was told just before may come in between.
+    assert lines[-2:] == ["graceful", 3]
 
 
 @pytest.mark.req("O8", "W14")
