@@ -67,11 +67,11 @@ def counted(kit: Kit) -> Count:
 
 
 def memory() -> tuple[int, int]:
-    """Blocks that are in use, and bytes that this process has of the machine."""
+    """Blocks that are in use, and bytes that this process has of the machine, where that is told."""
     gc.collect()
     statm = Path("/proc/self/statm")
-    pages = int(statm.read_text().split()[1]) if statm.exists() else 0
-    return sys.getallocatedblocks(), pages * os.sysconf("SC_PAGE_SIZE")
+    size = int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if statm.exists() else 0
+    return sys.getallocatedblocks(), size
 
 
 async def cycle(kit: Kit, transport: str, where: Any, number: int) -> None:
