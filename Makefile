@@ -10,7 +10,7 @@ SECONDS ?= 60
 PYTEST_ARGS ?= -n auto
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-fast lint format peers conformance bench fuzz docs wheel-check lock clean
+.PHONY: help env demo test test-matrix test-fast lint format peers conformance bench fuzz docs wheel-check lock clean
 
 help: ## say what each target does
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 14
@@ -30,11 +30,14 @@ demo: env ## see both eras at work, over child processes, HTTP and memory
 peers: env ## install the real peers into .peers, once
 	$(PY) -m tests.peers.setup
 
-test: env peers ## run every test, the real peers included
-	$(PY) -m pytest $(PYTEST_ARGS)
+test: env peers ## run the tests, the real peers included, but for the matrix
+	$(PY) -m pytest $(PYTEST_ARGS) -m "not matrix"
 
-test-fast: env ## run the tests that need nothing but Python
-	$(PY) -m pytest $(PYTEST_ARGS) -m "not interop"
+test-matrix: env ## run the tests of every binding over every transport
+	$(PY) -m pytest $(PYTEST_ARGS) -m matrix
+
+test-fast: env ## run the tests that need nothing but Python, but for the matrix
+	$(PY) -m pytest $(PYTEST_ARGS) -m "not interop and not matrix"
 
 lint: env ## check style, format and types
 	$(VENV)/bin/ruff check .

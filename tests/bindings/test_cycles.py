@@ -23,6 +23,9 @@ from .every_app import app
 from .kits import KITS, Kit, threads
 from .support import children, descriptors, server, text_of
 
+pytestmark = pytest.mark.matrix
+
+
 CYCLES: Final[Mapping[str, int]] = {
     "memory": 300,
     "stdio": 12,  # each is a process

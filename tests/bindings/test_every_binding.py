@@ -36,6 +36,9 @@ from .kits import KITS, Kit
 from .support import server, text_of
 from .test_connect_tls import certificate, contexts
 
+pytestmark = pytest.mark.matrix
+
+
 __all__ = ["certificate"]
 
 MODES = [

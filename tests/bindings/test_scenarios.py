@@ -13,6 +13,8 @@ from .adapters import ADAPTERS, Adapter
 from .stage import MissingToolError, Stage
 from .support import children, descriptors, until
 
+pytestmark = pytest.mark.matrix
+
 
 def cells() -> list[tuple[Scenario, Adapter, Transport, Era]]:
     """What is to be played."""
