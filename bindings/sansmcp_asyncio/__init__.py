@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     )
     from ._stdio import serve_stdio
     from ._streams import SocketOptions, WebSocketServerOptions
+    from ._token_file import FileTokenStore
     from ._verbs import Verbs
 
 __all__ = [

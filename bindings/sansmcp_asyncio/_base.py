@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
     from sansmcp.spans import Span
 
+    from ._login import Login
+
 
 class BaseClient(ABC):
     """A connection to one server, but for its verbs and for how one waits."""
@@ -45,6 +47,7 @@ class BaseClient(ABC):
         *,
         on_event: OnEvent | None,
         callbacks: Callbacks,
+        login: Login | None = None,
     ) -> None:
         self._engine = engine
         self._pump = pump(self._deliver)
@@ -52,6 +55,9 @@ class BaseClient(ABC):
         self._loop = self._pump.loop
         self._on_event = on_event
         self._callbacks = callbacks
+        self._login = login
+        if login is not None:
+            login.pump = self._pump
         self._waiting: dict[Call, asyncio.Future[ResultReady | RequestFailed]] = {}
         self._spans: dict[Call, Span] = {}
         self._progress: dict[Call, Callable[[ProgressReported], object]] = {}
@@ -184,6 +190,8 @@ class BaseClient(ABC):
         end.__cause__ = error
         self._error = end
         self._callbacks.stop()
+        if self._login is not None:
+            self._login.fail(end)
         if not self._ready.done():
             self._ready.set_exception(error)
         for call, future in self._waiting.items():
@@ -198,6 +206,8 @@ class BaseClient(ABC):
         self._events.put(SessionEnded(end))
 
     def _deliver(self, event: Event) -> None:
+        if self._login is not None:
+            self._login.take(event)
         if self._on_event is not None:
             self._pump.tell(self._on_event, event)
         if self._listening and isinstance(event, EVENTS_OF_CHANGES):

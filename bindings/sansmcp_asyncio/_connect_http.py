@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from sansmcp.client import ClientEngine
-from sansmcp.events import Event
 from sansmcp.http.connector import HttpConnector
 
 from ._client import Client
@@ -18,7 +17,7 @@ from ._questions import Callbacks
 from ._target_http import default_tls, http_connector
 
 if TYPE_CHECKING:
-    from ._authorize import Login
+    from ._login import Login
 
 
 async def open_http(
@@ -36,33 +35,18 @@ async def open_http(
     core = http_connector(engine, url, now, **options)
     context: ssl.SSLContext | None = options.get("ssl")
     tls = default_tls if context is None else lambda: context
-    login = None if options.get("auth") is None else _login(core, options)
-
-    def pump(deliver: Callable[[Event], None]) -> NetPump:
-        if login is None:
-            return NetPump(core, loop, deliver, on_wire=on_wire, tls=tls)
-
-        def take(event: Event) -> None:
-            login.take(event)
-            deliver(event)
-
-        login.pump = made = NetPump(core, loop, take, on_wire=on_wire, tls=tls)
-        return made
-
     client = Client(
         engine,
-        pump,
+        lambda deliver: NetPump(core, loop, deliver, on_wire=on_wire, tls=tls),
         on_event=on_event,
         callbacks=callbacks,
+        login=None if options.get("auth") is None else _login(core, options),
     )
     await client.open(core.start)
     return client
 
 
 def _login(core: HttpConnector, options: Mapping[str, Any]) -> Login:
-    from sansmcp.auth.client import AuthorizedClient
+    from ._catcher import AsyncioLogin
 
-    from ._authorize import Login
-
-    assert isinstance(core.client, AuthorizedClient)
-    return Login(core.client, options.get("open_url"), options.get("wait_redirect"))
+    return AsyncioLogin.of(core, options)

@@ -14,7 +14,7 @@ from sansmcp.http.proxy import is_loopback
 from sansmcp.ops import Connect, ConnectUnix
 
 from ._pump import Channel, ManyPump, OnWire, Pump
-from ._target_http import network_problem
+from ._target_http import network_problem, peer_of
 
 if TYPE_CHECKING:
     from sansmcp.dialing import DialingClient
@@ -118,8 +118,7 @@ class Socket(asyncio.Protocol, Channel):
 
     def _peer(self) -> str | None:
         """The address of who is at the other end; None where that has none."""
-        name = None if self._transport is None else self._transport.get_extra_info("peername")
-        return str(name[0]).partition("%")[0] if isinstance(name, tuple) else None
+        return None if self._transport is None else peer_of(self._transport.get_extra_info("peername"))
 
     def _fail(self, error: BaseException) -> None:
         """There is no connection, and will be none."""

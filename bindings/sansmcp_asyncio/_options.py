@@ -128,9 +128,9 @@ class HttpClientOptions(TypedDict, total=False):
     open_url: Callable[[str], object] | None
     """Shows the user an address to log in at; may be a coroutine function. False from it, and the user is
     not asked. **None**: the system's browser."""
-    wait_redirect: Callable[[str], Awaitable[str]] | None
-    """Given `OAuth.redirect_uri`, waits for the browser to come back there, and returns the whole address.
-    **None**: it comes back to a port of this computer."""
+    wait_redirect: Callable[[str], Awaitable[str] | str] | None
+    """Given `OAuth.redirect_uri`, waits for the browser to come back there, and returns the whole address; a
+    coroutine function, where there is a loop. **None**: it comes back to a port of this computer."""
     pool: PoolPolicy | None
     """Bounds of the connections."""
     reconnect: ReconnectPolicy | None

@@ -85,6 +85,11 @@ def default_tls() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
+def peer_of(name: object) -> str | None:
+    """The address in what a socket says of its other end; None where that has none."""
+    return str(name[0]).partition("%")[0] if isinstance(name, tuple) else None
+
+
 def network_problem(error: BaseException) -> NetworkProblem:
     """What kind of failure it is, as far as the system tells."""
     match error:

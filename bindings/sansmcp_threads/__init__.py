@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sansmcp_asyncio import (
         ConnectOptions,
         EngineOptions,
+        FileTokenStore,
         HttpClientOptions,
         HttpOptions,
         ListenOptions,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         WebSocketServerOptions,
     )
 
+    from ._authorize import log_in
     from ._client import Client
     from ._connect import connect
     from ._http import HttpServing, serve_http
@@ -51,6 +53,7 @@ __all__ = [
     "Connections",
     "EngineOptions",
     "Events",
+    "FileTokenStore",
     "HttpClientOptions",
     "HttpOptions",
     "HttpServing",
@@ -67,6 +70,7 @@ __all__ = [
     "connect",
     "connect_many",
     "connect_memory",
+    "log_in",
     "serve_http",
     "serve_stdio",
     "serve_tcp",
@@ -78,6 +82,7 @@ __all__ = [
 ]
 
 _HOMES: Final = {
+    "._authorize": ("log_in",),
     "._client": ("Client",),
     "._connect": ("connect",),
     "._http": ("HttpServing", "serve_http"),
@@ -93,7 +98,7 @@ _HOMES: Final = {
     "sansmcp_asyncio": (
         *("ConnectOptions", "EngineOptions", "HttpClientOptions", "HttpOptions", "ListOptions"),
         *("ListenOptions", "Options", "QuestionOptions", "SocketOptions", "StdioOptions", "WebSocketOptions"),
-        "WebSocketServerOptions",
+        *("FileTokenStore", "WebSocketServerOptions"),
     ),
 }
 _HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names}

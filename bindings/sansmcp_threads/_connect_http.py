@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sansmcp.errors import LocalProtocolError
 from sansmcp.session.era import TransportKind
 from sansmcp.types.lifecycle import Implementation
 from sansmcp_asyncio._options import EngineOptions
@@ -19,6 +18,10 @@ from ._loop import Loop
 from ._net import NetPump
 from ._questions import ThreadCallbacks
 
+if TYPE_CHECKING:
+    from sansmcp.http.connector import HttpConnector
+    from sansmcp_asyncio._login import Login
+
 
 def open_http(
     url: str,
@@ -30,8 +33,6 @@ def open_http(
     on_wire: OnWire | None,
 ) -> Client:
     """Connect to the server at `url`. `own` are the options of `HttpClientOptions`."""
-    if "auth" in own:
-        raise LocalProtocolError("auth: to log in there has to be a loop; use sansmcp_asyncio")
     with Loop() as loop:
         now, engine, callbacks = client_engine(
             loop.as_asyncio, info, common, TransportKind.HTTP, ThreadCallbacks
@@ -45,5 +46,12 @@ def open_http(
             ),
             on_event=on_event,
             callbacks=callbacks,
+            login=_login(core, own) if "auth" in own else None,
         )
         return client.open(core.start)
+
+
+def _login(core: HttpConnector, own: Mapping[str, Any]) -> Login:
+    from ._authorize import ThreadLogin
+
+    return ThreadLogin.of(core, own)

@@ -9,6 +9,7 @@ import ssl
 import threading
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +17,7 @@ from sansmcp.events import Event
 from sansmcp.http.connector import HttpConnector
 from sansmcp.ops import Connect, ConnectUnix
 from sansmcp_asyncio._pump import OnWire
-from sansmcp_asyncio._target_http import network_problem
+from sansmcp_asyncio._target_http import network_problem, peer_of
 
 from ._loop import Loop
 from ._pump import ThreadManyPump, ThreadPump
@@ -109,7 +110,18 @@ class Socket(Stream):
 
     def on_open(self) -> None:
         if self._pump.failure is None:
-            self._pump.input(self._core.opened, self._conn)
+            opened = self._core.opened
+            if isinstance(self._core, HttpConnector):
+                opened = partial(self._core.opened, peer=self._peer())
+            self._pump.input(opened, self._conn)
+
+    def _peer(self) -> str | None:
+        """The address of who is at the other end."""
+        assert self._sock is not None
+        try:
+            return peer_of(self._sock.getpeername())
+        except OSError:  # it is gone already
+            return None
 
     def on_data(self, data: bytes) -> None:
         self._pump.receive(self._conn, data)

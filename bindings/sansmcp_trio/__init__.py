@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         ConnectOptions,
         EngineOptions,
         Events,
+        FileTokenStore,
         HttpClientOptions,
         HttpOptions,
         ListenOptions,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         Verbs,
         WebSocketOptions,
         WebSocketServerOptions,
+        log_in,
     )
 
     from ._client import Client, Opening
@@ -52,6 +54,7 @@ __all__ = [
     "Connections",
     "EngineOptions",
     "Events",
+    "FileTokenStore",
     "HttpClientOptions",
     "HttpOptions",
     "HttpServing",
@@ -69,6 +72,7 @@ __all__ = [
     "connect",
     "connect_many",
     "connect_memory",
+    "log_in",
     "serve_http",
     "serve_stdio",
     "serve_tcp",
@@ -101,7 +105,7 @@ _HOMES: Final = {
             "StdioOptions",
             "Verbs",
         ),
-        *("WebSocketOptions", "WebSocketServerOptions"),
+        *("FileTokenStore", "WebSocketOptions", "WebSocketServerOptions", "log_in"),
     ),
 }
 _HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names}

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from sansmcp.client import ClientEngine
-from sansmcp.errors import LocalProtocolError
 from sansmcp.events import Event
 from sansmcp.session.era import TransportKind
 from sansmcp.stdio import Command, StdioClient
@@ -28,6 +27,10 @@ from sansmcp_asyncio._target import (
 from ._client import Client, Opening
 from ._loop import TrioLoop
 from ._process import Child
+
+if TYPE_CHECKING:
+    from sansmcp.http.connector import HttpConnector
+    from sansmcp_asyncio._login import Login
 
 Deliver = Callable[[Event], None]
 Made = tuple[Transport, Callable[[Deliver], Pump]]
@@ -66,8 +69,6 @@ def connect(
 
         kind = TransportKind.HTTP
         common, own = sort_out(options, "a URL", False)
-        if "auth" in own:
-            raise LocalProtocolError("auth: only sansmcp_asyncio can log in")
         parse_url(target)
         make = _to_url(target, own, on_wire)
     else:
@@ -77,11 +78,23 @@ def connect(
     async def open_on(loop: TrioLoop) -> Client:
         now, engine, callbacks = client_engine(loop.as_asyncio, info, common, kind)
         core, pump = make(loop, engine, now)
-        client = Client(engine, pump, on_event=on_event, callbacks=callbacks)
+        client = Client(
+            engine,
+            pump,
+            on_event=on_event,
+            callbacks=callbacks,
+            login=_login(core, own) if "auth" in own else None,
+        )
         await client.open(core.start)  # type: ignore[union-attr]  # clients have it
         return client
 
     return Opening(open_on)
+
+
+def _login(core: Transport, own: Mapping[str, Any]) -> Login:
+    from ._authorize import TrioLogin
+
+    return TrioLogin.of(cast("HttpConnector", core), own)
 
 
 def _to_child(

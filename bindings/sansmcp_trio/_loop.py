@@ -185,6 +185,10 @@ class TrioLoop:
     def create_task(self, coroutine: Coroutine[Any, Any, Any]) -> TrioTask:
         return TrioTask(self, coroutine)
 
+    async def run_in_executor(self, executor: None, call: Callable[..., T], *arguments: Any) -> T:
+        """Call it in a thread, which goes on when nobody waits any more."""
+        return await trio.to_thread.run_sync(partial(call, *arguments), abandon_on_cancel=True)
+
     def create_future(self) -> TrioFuture[Any]:
         return TrioFuture()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
@@ -12,7 +13,7 @@ from sansmcp.events import Event
 from sansmcp.http.connector import HttpConnector
 from sansmcp.ops import Connect, ConnectUnix
 from sansmcp_asyncio._pump import Channel, ManyPump, OnWire, Pump
-from sansmcp_asyncio._target_http import network_problem
+from sansmcp_asyncio._target_http import network_problem, peer_of
 
 from ._channels import BROKEN, Gate, Outbox
 from ._channels import CHUNK as _CHUNK
@@ -74,6 +75,8 @@ class Socket(Channel):
         self._secure_as = op.tls if isinstance(op, Connect) else None
         """With whom TLS is to begin, before anything else is read."""
         self._stream: trio.abc.Stream | None = None
+        self._peer: str | None = None
+        """The address of who is at the other end."""
         self._outbox: Outbox | None = None
         self._gate = Gate()
         self._task = loop.create_task(self._run(op))
@@ -84,7 +87,8 @@ class Socket(Channel):
             if isinstance(op, ConnectUnix):
                 self._stream = await trio.open_unix_socket(op.path)
             else:
-                self._stream = await trio.open_tcp_stream(op.host, op.port)
+                self._stream = stream = await trio.open_tcp_stream(op.host, op.port)
+                self._peer = peer_of(stream.socket.getpeername())
             while True:
                 await self._converse(self._stream)
         except (*BROKEN, ValueError) as problem:
@@ -111,7 +115,10 @@ class Socket(Channel):
             await secured.do_handshake()
         self._outbox = Outbox(self._loop, stream.send_all, self._broke, lambda paused: None)
         if self._pump.failure is None:
-            self._pump.input(self._core.opened, self._conn)
+            opened = self._core.opened
+            if isinstance(self._core, HttpConnector):
+                opened = partial(self._core.opened, peer=self._peer)
+            self._pump.input(opened, self._conn)
         while not self._turns_to_tls():
             await self._gate.passed()
             data = await stream.receive_some(_CHUNK)

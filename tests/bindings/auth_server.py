@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, contextmanager, suppress
 from itertools import count
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -117,17 +119,68 @@ async def auth_server() -> AsyncIterator[AuthServer]:
             await asyncio.wait(server.tasks, timeout=5.0)
 
 
+@contextmanager
+def auth_server_beside() -> Iterator[AuthServer]:
+    """One that listens, in a thread of its own."""
+    started: Future[tuple[AuthServer, Callable[[], object]]] = Future()
+
+    async def main() -> None:
+        over = asyncio.Event()
+        async with auth_server() as server:
+            loop = asyncio.get_running_loop()
+            started.set_result((server, lambda: loop.call_soon_threadsafe(over.set)))
+            await over.wait()
+
+    thread = threading.Thread(target=asyncio.run, args=(main(),))
+    thread.start()
+    server, end = started.result(5)
+    try:
+        yield server
+    finally:
+        end()
+        thread.join()
+
+
+class Browser:
+    """Goes where it is sent, in threads, and keeps the pages."""
+
+    def __init__(self, *, goes: bool = True) -> None:
+        self._goes = goes
+        self.opened: list[str] = []
+        self.pages: list[str] = []
+        self.first: Callable[[], object] = lambda: None
+        """Done before it goes there, or instead of that."""
+
+    def open(self, url: str) -> None:
+        self.opened.append(url)
+        threading.Thread(target=self._go, args=(url,)).start()
+
+    def _go(self, url: str) -> None:
+        self.first()
+        if self._goes:
+            self.pages.append(asyncio.run(browse(url)))
+
+
+def get(url: str) -> tuple[int, dict[str, str], str]:
+    """`fetch`, for whoever has no loop."""
+    return asyncio.run(fetch(url))
+
+
 async def fetch(url: str) -> tuple[int, dict[str, str], str]:
     """What is at `url`: status, headers and body."""
     parts = urlsplit(url)
     reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
     target = f"{parts.path}?{parts.query}" if parts.query else parts.path
-    writer.write(f"GET {target} HTTP/1.1\r\nhost: {parts.netloc}\r\nconnection: close\r\n\r\n".encode())
-    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").splitlines()
-    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:])}
-    data = await reader.readexactly(int(headers.get("content-length", "0")))
-    writer.close()
-    await writer.wait_closed()
+    try:
+        writer.write(f"GET {target} HTTP/1.1\r\nhost: {parts.netloc}\r\nconnection: close\r\n\r\n".encode())
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").splitlines()
+        fields = (line.partition(":") for line in head[1:])
+        headers = {name.lower(): value.strip() for name, _, value in fields}
+        data = await reader.readexactly(int(headers.get("content-length", "0")))
+    finally:
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
     return int(head[0].split()[1]), headers, data.decode()
 
 

@@ -10,7 +10,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -86,6 +86,23 @@ class Kit(ABC):
 
     @abstractmethod
     async def sleep(self, seconds: float) -> None: ...
+
+    async def connects(self, target: Any, **options: Any) -> None:
+        """Connect, and be done."""
+        async with self.connect(target, **options):
+            pass
+
+    def break_(self, client: Any) -> None:
+        """Let a fault of this library hit it."""
+        with suppress(ZeroDivisionError):
+            client._pump.input(lambda now: 1 / 0)
+
+    def callback(self, function: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Any]:
+        """What the binding can call, made of a coroutine function."""
+        return function
+
+    async def log_in(self, client: Any) -> Any:
+        return await self.binding.log_in(client)
 
     async def soon(self, condition: Callable[[], object], what: str) -> None:
         """Wait for what others do."""
@@ -189,6 +206,16 @@ class ThreadsKit(Kit):
 
     def streaming(self, kind: str, app: Any, *place: Any, **options: Any) -> Any:
         return _Later(lambda: self._streaming(kind)(app, *place, **options))
+
+    def break_(self, client: Any) -> None:
+        with client._threads.lock:
+            super().break_(client)
+
+    def callback(self, function: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Any]:
+        return lambda *arguments: _drive(function(*arguments))
+
+    async def log_in(self, client: Any) -> Any:
+        return sansmcp_threads.log_in(client._real)
 
     async def together(self, *coroutines: Coroutine[Any, Any, Any]) -> list[Any]:
         results: list[Any] = [None] * len(coroutines)

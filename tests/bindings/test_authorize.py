@@ -1,15 +1,10 @@
-"""Logging in over sockets: a browser is opened, and comes back to this computer."""
+"""Logging in over sockets, in every binding: a browser is opened, and comes back to this computer."""
 
 from __future__ import annotations
 
-import asyncio
-import os
-import stat
-import sys
+import socket
 import webbrowser
-from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
-from functools import wraps
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,173 +12,302 @@ import pytest
 
 from sansmcp import LocalProtocolError
 from sansmcp.auth.oauth import OAuth
-from sansmcp.auth.registration import Registration
-from sansmcp.auth.tokens import Tokens
-from sansmcp.errors import AuthorizationFailed, AuthorizationProblem
+from sansmcp.errors import AuthorizationFailed, AuthorizationProblem, SansmcpError
 from sansmcp.events import AuthorizationGranted, AuthorizationUrlReady, MessageIgnored
-from sansmcp_asyncio import connect
-from sansmcp_asyncio._token_file import MAX_SERVERS, FileTokenStore, default_token_file
+from sansmcp.http.connector import HttpConnector
 
-from .auth_server import auth_server, browse, fetch
-from .support import run
+from .auth_server import Browser, auth_server_beside, get
+from .http_support import closed_port
+from .kits import KITS, Kit
 
 Problem = AuthorizationProblem
 
 
-def in_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Run `test` in a loop of its own."""
-
-    @wraps(test)
-    def whole(*arguments: Any, **named: Any) -> None:
-        run(lambda: test(*arguments, **named))
-
-    return whole
+@pytest.fixture(params=KITS, ids=lambda kit: kit.name)
+def kit(request: pytest.FixtureRequest) -> Kit:
+    kit: Kit = request.param
+    return kit
 
 
-class Browser:
-    """Goes where it is sent, and keeps the page."""
+def nobody_listens(uri: str) -> None:
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", int(uri.split(":")[2].split("/", maxsplit=1)[0])))
 
-    def __init__(self) -> None:
-        self.opened: list[str] = []
-        self.pages: list[asyncio.Task[str]] = []
 
-    def open(self, url: str) -> None:
-        self.opened.append(url)
-        self.pages.append(asyncio.get_running_loop().create_task(browse(url)))
+def uris(said: list[Any]) -> list[str]:
+    """Where the browser was to come back."""
+    return [event.redirect_uri for event in said if isinstance(event, AuthorizationUrlReady)]
+
+
+def login(
+    url: Callable[[str], object] | None = None, auth: OAuth | None = None, **options: Any
+) -> dict[str, Any]:
+    return {"auth": auth or OAuth(), "open_url": url, "proxy": False, **options}
 
 
 @pytest.mark.req("T2", "T4")
-@in_loop
-async def test_the_whole_way_on_this_computer() -> None:
-    browser = Browser()
-    said: list[Any] = []
-    async with auth_server() as server:
-        async with connect(server.url, auth=OAuth(), open_url=browser.open, on_event=said.append) as client:
-            await client.call_tool("echo", {})
-            server.valid.clear()
-            await asyncio.gather(*(client.call_tool("echo", {}) for _ in range(4)))
-        assert len(browser.opened) == 1
-        assert "You can close this window" in await browser.pages[0]
-        assert server.asked.count("POST /token") == 2
-    assert [e.refreshed for e in said if isinstance(e, AuthorizationGranted)] == [False, True]
-    ready = next(e for e in said if isinstance(e, AuthorizationUrlReady))
-    assert ready.redirect_uri.startswith("http://127.0.0.1:")
-    with pytest.raises(OSError, match=r"."):
-        await fetch(ready.redirect_uri)  # nobody listens any more
+def test_the_whole_way_on_this_computer(kit: Kit) -> None:
+    async def main() -> None:
+        browser, said = Browser(), list[Any]()
+        with auth_server_beside() as server:
+            async with kit.connect(server.url, **login(browser.open, on_event=said.append)) as client:
+                await client.call_tool("echo", {})
+                server.valid.clear()
+                ends = await kit.together(*(client.call_tool("echo", {}) for _ in range(4)))
+                assert not [end for end in ends if isinstance(end, Exception)]
+                await kit.soon(lambda: browser.pages, "the page")
+            assert len(browser.opened) == 1
+            assert "You can close this window" in browser.pages[0]
+            assert server.asked.count("POST /token") == 2
+        assert [e.refreshed for e in said if isinstance(e, AuthorizationGranted)] == [False, True]
+        (uri,) = uris(said)
+        assert uri.startswith("http://127.0.0.1:")
+        nobody_listens(uri)
+
+    kit.run(main)
 
 
-@in_loop
-async def test_visitors_who_were_not_sent_are_turned_away() -> None:
-    said: list[Any] = []
-    browser = Browser()
+def test_visitors_who_were_not_sent_are_turned_away(kit: Kit) -> None:
+    async def main() -> None:
+        said, browser, statuses = list[Any](), Browser(), list[int]()
 
-    async def open_url(url: str) -> None:
-        at = next(e for e in said if isinstance(e, AuthorizationUrlReady)).redirect_uri
-        for path in ("", "?code=evil&state=evil", "?"):
-            status, headers, page = await fetch(f"{at}{path}")
-            assert status in (400, 404)
-            assert "evil" not in page
-            assert headers["cache-control"] == "no-store"
-        assert (await fetch(at.replace("/callback", "/else?x=1")))[0] == 404
-        _, writer = await asyncio.open_connection("127.0.0.1", int(at.split(":")[2].split("/")[0]))
-        writer.write(b"\x16\x03\x01 no HTTP at all\r\n\r\n")
-        writer.close()
-        browser.open(url)
+        def others() -> None:
+            uri = browser.opened[0].split("redirect_uri=")[1].split("&")[0]
+            at = uri.replace("%3A", ":").replace("%2F", "/")
+            port = int(at.split(":")[2].split("/")[0])
+            for path in ("", "?code=evil&state=evil", "?"):
+                status, headers, page = get(f"{at}{path}")
+                statuses.append(status)
+                assert "evil" not in page
+                assert headers["cache-control"] == "no-store"
+            statuses.append(get(at.replace("/callback", "/else?x=1"))[0])
+            with socket.create_connection(("127.0.0.1", port)) as sock:
+                sock.sendall(b"\x16\x03\x01 no HTTP at all\r\n\r\n")
+                assert sock.recv(100) == b""
+            with socket.create_connection(("127.0.0.1", port)) as sock:
+                sock.sendall(b"GET /call")
+            silent.connect(("127.0.0.1", port))
 
-    options: Any = {"auth": OAuth(), "open_url": open_url, "on_event": said.append}
-    async with auth_server() as server, connect(server.url, **options):
-        await browser.pages[0]
-    assert len([e for e in said if isinstance(e, MessageIgnored)]) == 1
+        browser.first = others
+        with auth_server_beside() as server, socket.socket() as silent:
+            async with kit.connect(server.url, **login(browser.open, on_event=said.append)):
+                await kit.soon(lambda: browser.pages, "the page")
+                silent.settimeout(2)
+                assert silent.recv(100) == b""  # turned away when it was over
+        assert statuses == [404, 400, 404, 404]
+        assert len([e for e in said if isinstance(e, MessageIgnored)]) == 1
 
-
-@in_loop
-async def test_the_application_takes_the_browser_back_by_itself() -> None:
-    back: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-
-    async def open_url(url: str) -> None:
-        _, headers, _ = await fetch(url)
-        back.set_result(headers["location"])
-
-    async def wait(uri: str) -> str:
-        assert uri == "https://app.example/cb"
-        return await back
-
-    auth = OAuth(redirect_uri="https://app.example/cb")
-    options: Any = {"auth": auth, "open_url": open_url, "wait_redirect": wait}
-    async with auth_server() as server, connect(server.url, **options) as client:
-        await client.list_tools()
+    kit.run(main)
 
 
-async def refused(problem: Problem, auth: OAuth | None = None, **options: Any) -> str:
-    async with auth_server() as server:
+def test_too_many_visitors_are_the_end_of_the_visits(kit: Kit) -> None:
+    async def main() -> None:
+        browser, refused = Browser(goes=False), list[int]()
+
+        def others() -> None:
+            at = browser.opened[0].split("127.0.0.1%3A")[1].split("%2F")[0]
+            for number in range(40):
+                try:
+                    get(f"http://127.0.0.1:{at}/")
+                except (OSError, EOFError):
+                    refused.append(number)
+                    break
+
+        browser.first = others
+        with auth_server_beside() as server:
+            options = login(browser.open, OAuth(user_timeout=2.0))
+            with pytest.raises(AuthorizationFailed):
+                async with kit.connect(server.url, **options):
+                    pass
+        assert len(refused) == 1
+        assert 30 <= refused[0] <= 33
+        assert not browser.pages
+
+    kit.run(main)
+
+
+def test_the_application_takes_the_browser_back_by_itself(kit: Kit) -> None:
+    async def main() -> None:
+        back: list[str] = []
+
+        def open_url(url: str) -> None:
+            browser.opened.append(url)
+
+        async def wait(uri: str) -> str:
+            assert uri == "https://app.example/cb"
+            await kit.sleep(0.05)
+            back.append(browser.opened[0])
+            given = dict(pair.split("=") for pair in back[0].split("?")[1].split("&"))
+            return f"{uri}?code=c0de&state={given['state']}&iss={server.base}"
+
+        browser = Browser()
+        auth = OAuth(redirect_uri="https://app.example/cb")
+        with auth_server_beside() as server:
+            options = login(open_url, auth, wait_redirect=kit.callback(wait))
+            async with kit.connect(server.url, **options) as client:
+                await client.list_tools()
+        assert back
+
+    kit.run(main)
+
+
+async def problem(kit: Kit, kind: Problem, auth: OAuth | None = None, **options: Any) -> str:
+    """What is told when it fails in that way."""
+    with auth_server_beside() as server:
         with pytest.raises(AuthorizationFailed) as caught:
-            async with connect(server.url, auth=auth or OAuth(), **options):
+            async with kit.connect(server.url, auth=auth or OAuth(), proxy=False, **options):
                 pass
-        assert caught.value.problem is problem
+        assert caught.value.problem is kind
         assert "POST /token" not in server.asked
     return str(caught.value)
 
 
-@in_loop
-async def test_what_can_be_wrong_with_whoever_asks() -> None:
+def test_what_can_be_wrong_with_whoever_asks(kit: Kit) -> None:
     def broken(url: str) -> None:
         raise ValueError(url)
 
     async def elsewhere(uri: str) -> str:
         return f"{uri}?code=c&state=other"
 
+    async def denied(uri: str) -> str:
+        state = seen[-1].split("state=")[1].split("&")[0]
+        return f"{uri}?error=access_denied&state={state}"
+
+    seen: list[str] = []
     away = OAuth(redirect_uri="https://app.example/cb")
-    told = await refused(Problem.NOT_ASKED, open_url=broken)
-    assert "ValueError" in told
-    assert "state" not in told
-    assert "open_url" in await refused(Problem.NOT_ASKED, open_url=lambda url: False)
-    assert "wait_redirect" in await refused(Problem.NOT_ASKED, away, open_url=lambda url: None)
-    await refused(Problem.WRONG_STATE, away, open_url=lambda url: None, wait_redirect=elsewhere)
-    await refused(Problem.TIMEOUT, OAuth(user_timeout=0.05), open_url=lambda url: None)
+    taken = socket.create_server(("127.0.0.1", 0))
+    here = OAuth(redirect_uri=f"http://127.0.0.1:{taken.getsockname()[1]}/cb")
+
+    async def main() -> None:
+        told = await problem(kit, Problem.NOT_ASKED, open_url=broken)
+        assert "ValueError" in told
+        assert "state" not in told
+        assert "open_url" in await problem(kit, Problem.NOT_ASKED, open_url=lambda url: False)
+        assert "wait_redirect" in await problem(kit, Problem.NOT_ASKED, away, open_url=lambda url: None)
+        assert "OSError" in await problem(kit, Problem.NOT_ASKED, here, open_url=lambda url: None)
+        options: dict[str, Any] = {"open_url": seen.append}
+        await problem(kit, Problem.WRONG_STATE, away, wait_redirect=kit.callback(elsewhere), **options)
+        await problem(kit, Problem.DENIED, away, wait_redirect=kit.callback(denied), **options)
+        await problem(kit, Problem.TIMEOUT, OAuth(user_timeout=0.05), **options)
+
+    with taken:
+        kit.run(main)
 
 
-@in_loop
-async def test_the_browser_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
-    loop, browser = asyncio.get_running_loop(), Browser()
-    loop.set_default_executor(executor := ThreadPoolExecutor(1))
+def test_the_browser_of_the_system(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    browser = Browser()
 
     def open_(url: str) -> bool:
-        loop.call_soon_threadsafe(browser.open, url)
+        browser.open(url)
         return True
 
-    monkeypatch.setattr(webbrowser, "open", open_)
-    async with auth_server() as server, connect(server.url, auth=OAuth()):
-        await browser.pages[0]
-    monkeypatch.setattr(webbrowser, "open", lambda url: False)
-    assert "no browser" in await refused(Problem.NOT_ASKED)
-    executor.shutdown()
+    async def main() -> None:
+        monkeypatch.setattr(webbrowser, "open", open_)
+        with auth_server_beside() as server:
+            async with kit.connect(server.url, auth=OAuth(), proxy=False):
+                await kit.soon(lambda: browser.pages, "the page")
+        monkeypatch.setattr(webbrowser, "open", lambda url: False)
+        assert "no browser" in await problem(kit, Problem.NOT_ASKED)
+
+    kit.run(main)
 
 
-@in_loop
-async def test_an_address_of_this_computer_that_was_given() -> None:
-    async with auth_server() as probe:
-        free = probe.base
-    browser = Browser()
-    auth = OAuth(redirect_uri=f"{free}/here")
-    async with auth_server() as server, connect(server.url, auth=auth, open_url=browser.open):
-        assert "Done" in await browser.pages[0]
+def test_an_address_of_this_computer_that_was_given(kit: Kit) -> None:
+    async def main() -> None:
+        browser = Browser()
+        auth = OAuth(redirect_uri=f"http://127.0.0.1:{closed_port()}/here")
+        with auth_server_beside() as server:
+            async with kit.connect(server.url, **login(browser.open, auth)):
+                await kit.soon(lambda: browser.pages, "the page")
+        assert "Done" in browser.pages[0]
+
+    kit.run(main)
 
 
-@in_loop
-async def test_whoever_stops_waiting_leaves_nothing_behind() -> None:
-    uris: list[str] = []
+def test_whoever_was_denied_is_shown_the_page_all_the_same(kit: Kit) -> None:
+    async def main() -> None:
+        browser, pages = Browser(goes=False), list[tuple[int, str]]()
 
-    def seen(event: Any) -> None:
-        if isinstance(event, AuthorizationUrlReady):
-            uris.append(event.redirect_uri)
+        def others() -> None:
+            asked = browser.opened[0]
+            port = asked.split("127.0.0.1%3A")[1].split("%2F")[0]
+            state = asked.split("state=")[1].split("&")[0]
+            uri = f"http://127.0.0.1:{port}/callback?error=access_denied&state={state}"
+            status, _, page = get(uri)
+            pages.append((status, page))
 
-    async with auth_server() as server:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.2):
-                await connect(server.url, auth=OAuth(), open_url=lambda url: None, on_event=seen)
-    assert len(uris) == 1
-    with pytest.raises(OSError, match=r"."):
-        await fetch(uris[0])
+        browser.first = others
+        with auth_server_beside() as server:
+            with pytest.raises(AuthorizationFailed) as caught:
+                async with kit.connect(server.url, **login(browser.open)):
+                    pass
+            assert caught.value.problem is Problem.DENIED
+            await kit.soon(lambda: pages, "the page")
+        assert pages[0][0] == 200
+
+    kit.run(main)
+
+
+@pytest.mark.parametrize("how", ["close", "break"])
+def test_a_connection_that_ends_meanwhile_leaves_nothing_behind(kit: Kit, how: str) -> None:
+    async def main() -> None:
+        said: list[Any] = []
+        with auth_server_beside() as server:
+            server.open = True
+            async with kit.connect(server.url, **login(lambda url: None, on_event=said.append)) as client:
+                await client.call_tool("echo", {})
+                server.open = False
+
+                async def ends() -> None:
+                    await kit.soon(lambda: uris(said), "the question")
+                    if how == "close":
+                        await (client.close() if kit.name == "threads" else client.aclose())
+                    else:
+                        kit.break_(client)
+
+                ended, _ = await kit.together(client.call_tool("echo", {}), ends())
+                assert isinstance(ended, SansmcpError)
+                nobody_listens(uris(said)[0])
+                with pytest.raises(SansmcpError):
+                    await kit.log_in(client)
+
+    kit.run(main)
+
+
+@pytest.mark.parametrize("kit", [kit for kit in KITS if kit.name != "threads"], ids=lambda kit: kit.name)
+def test_whoever_stops_waiting_leaves_nothing_behind(kit: Kit) -> None:
+    async def main() -> None:
+        said: list[Any] = []
+        with auth_server_beside() as server:
+            options = login(lambda url: None, on_event=said.append)
+            async with kit.until_cancelled(kit.connects, server.url, **options) as cancel:
+                await kit.soon(lambda: uris(said), "the question")
+                cancel()
+        nobody_listens(uris(said)[0])
+
+    kit.run(main)
+
+
+def test_to_log_in_although_nothing_wants_it(kit: Kit) -> None:
+    async def main() -> None:
+        browser = Browser()
+        with auth_server_beside() as server:
+            server.open = True
+            async with kit.connect(server.url, **login(browser.open)) as client:
+                assert not browser.opened
+                first, second = await kit.together(kit.log_in(client), kit.log_in(client))
+                assert first.access_token == second.access_token == "t0ken-1"
+                assert (await kit.log_in(client)).access_token == "t0ken-1"
+                await kit.soon(lambda: browser.pages, "the page")
+            async with kit.connect(server.url, **login(lambda url: False)) as client:
+                with pytest.raises(AuthorizationFailed):
+                    await kit.log_in(client)
+            async with kit.connect(server.url, proxy=False) as client:
+                with pytest.raises(LocalProtocolError, match="without auth"):
+                    await kit.log_in(client)
+        assert len(browser.opened) == 1
+
+    kit.run(main)
 
 
 @pytest.mark.parametrize(
@@ -195,119 +319,45 @@ async def test_whoever_stops_waiting_leaves_nothing_behind() -> None:
         {"auth": OAuth(), "headers": {"authorization": "Bearer x"}},
     ],
 )
-@in_loop
-async def test_options_that_do_not_go_together(options: dict[str, Any]) -> None:
-    with pytest.raises(LocalProtocolError):
-        await connect("http://127.0.0.1:9/mcp", **options)
+def test_options_that_do_not_go_together(kit: Kit, options: dict[str, Any]) -> None:
+    async def main() -> None:
+        with pytest.raises(LocalProtocolError):
+            async with kit.connect("http://127.0.0.1:9/mcp", **options):
+                pass
 
-
-# the file ----------------------------------------------------------------------------------------
-
-TOKENS = Tokens(
-    access_token="t0ken",
-    token_type="bearer",
-    issuer="https://a.example",
-    resource="https://s.example",
-    scopes=("a", "b"),
-    expires_at=5.5,
-    refresh_token="r3fresh",
-)
-CLIENT = Registration(client_id="c", client_secret="s", issuer="https://a.example")
+    kit.run(main)
 
 
 @pytest.mark.req("T9")
-def test_a_file_keeps_tokens_for_its_owner_alone(tmp_path: Path) -> None:
-    path = tmp_path / "deep" / "tokens.json"
-    store = FileTokenStore(path)
-    assert store.tokens("s") is None
-    assert not path.exists()
-    store.keep_tokens("s", TOKENS)
-    store.keep_registration("i", CLIENT)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-    assert os.listdir(path.parent) == ["tokens.json"]
-    again = FileTokenStore(path)
-    assert (again.tokens("s"), again.registration("i")) == (TOKENS, CLIENT)
-    assert again.servers() == ["s"]
-    os.chmod(path, 0o644)
-    assert again.tokens("s") == TOKENS
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    again.keep_tokens("s", None)
-    again.keep_tokens("s", None)
-    again.keep_registration("i", None)
-    assert (store.tokens("s"), store.registration("i")) == (None, None)
-    assert "t0ken" not in repr(store)
+def test_who_logged_in_once_need_not_again(kit: Kit, tmp_path: Path) -> None:
+    async def main() -> None:
+        browser = Browser()
+        with auth_server_beside() as server:
+            for _ in range(2):
+                auth = OAuth(store=kit.binding.FileTokenStore(tmp_path / "t"))
+                async with kit.connect(server.url, **login(browser.open, auth)) as client:
+                    await client.list_tools()
+                    await kit.soon(lambda: browser.pages, "the page")
+        assert len(browser.opened) == 1
+
+    kit.run(main)
 
 
-@pytest.mark.req("T9")
-@pytest.mark.parametrize(
-    "text", ["", "[", "[]", "{}", '{"tokens": [], "registrations": {}}', "\0", "[" * 100_000]
-)
-def test_a_file_of_another_kind_is_refused_and_later_counts_as_empty(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "tokens.json"
-    store = FileTokenStore(path)
-    path.write_text(text)
-    with pytest.raises(LocalProtocolError, match="no file of tokens"):
-        FileTokenStore(path)
-    assert store.tokens("s") is None
-    store.keep_tokens("s", TOKENS)
-    assert FileTokenStore(path).tokens("s") == TOKENS
+def test_the_core_is_told_where_a_connection_led(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`AddressPolicy` judges by it what it could not by the name."""
+    peers: set[str | None] = set()
+    opened = HttpConnector.opened
 
+    def told(self: HttpConnector, conn: int, now: float, peer: str | None = None) -> None:
+        peers.add(peer)
+        opened(self, conn, now, peer)
 
-@pytest.mark.parametrize(
-    "entry",
-    [
-        '{"access_token": 5}', "{}",
-        '{"access_token": "t", "token_type": "b", "issuer": null, "resource": "r"}',
-        '{"access_token": "t", "token_type": "b", "issuer": "i", "resource": "r", "scopes": [1]}',
-        '{"access_token": "t", "token_type": "b", "issuer": "i", "resource": "r", "expires_at": true}',
-        '{"access_token": "t", "token_type": "b", "issuer": "i", "resource": "r", "expires_at": {}}',
-    ],
-)  # fmt: skip
-def test_an_entry_of_another_kind_counts_for_nothing(tmp_path: Path, entry: str) -> None:
-    path = tmp_path / "tokens.json"
-    path.write_text(f'{{"tokens": {{"s": {entry}}}, "registrations": {{}}}}')
-    assert FileTokenStore(path).tokens("s") is None
+    async def main() -> None:
+        browser = Browser()
+        with auth_server_beside() as server:
+            async with kit.connect(server.url, **login(browser.open)):
+                await kit.soon(lambda: browser.pages, "the page")
+        assert peers == {"127.0.0.1"}
 
-
-def test_the_file_does_not_grow_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sansmcp_asyncio._token_file.MAX_SERVERS", 3)
-    store = FileTokenStore(tmp_path / "t")
-    for number in range(5):
-        store.keep_tokens(str(number), TOKENS)
-    assert store.servers() == ["2", "3", "4"]
-    assert MAX_SERVERS > 100
-
-
-def test_what_cannot_be_written_leaves_nothing_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = FileTokenStore(tmp_path / "t")
-    monkeypatch.setattr(os, "replace", lambda *a: (_ for _ in ()).throw(OSError(28, "full")))
-    with pytest.raises(OSError, match="full"):
-        store.keep_tokens("s", TOKENS)
-    assert os.listdir(tmp_path) == []
-    with pytest.raises(LocalProtocolError, match="cannot be read"):
-        FileTokenStore(tmp_path)
-
-
-def test_where_it_is_unless_somewhere_else_is_said() -> None:
-    home = Path.home()
-    assert default_token_file({}, "linux") == home / ".local/share/sansmcp/tokens.json"
-    assert default_token_file({"XDG_DATA_HOME": "/x"}, "linux") == Path("/x/sansmcp/tokens.json")
-    assert default_token_file({}, "darwin") == home / "Library/Application Support/sansmcp/tokens.json"
-    assert default_token_file({"LOCALAPPDATA": "/y"}, "win32") == Path("/y/sansmcp/tokens.json")
-    assert sys.platform
-
-
-@pytest.mark.req("T9")
-@in_loop
-async def test_who_logged_in_once_need_not_again(tmp_path: Path) -> None:
-    browser = Browser()
-    async with auth_server() as server:
-        for _ in range(2):
-            auth = OAuth(store=FileTokenStore(tmp_path / "t"))
-            async with connect(server.url, auth=auth, open_url=browser.open) as client:
-                await client.list_tools()
-                await browser.pages[0]
-    assert len(browser.opened) == 1
+    monkeypatch.setattr(HttpConnector, "opened", told)
+    kit.run(main)

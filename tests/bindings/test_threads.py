@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -23,8 +24,13 @@ from sansmcp import (
     McpError,
     ProgressReported,
 )
+from sansmcp.auth.oauth import OAuth
+from sansmcp.errors import AuthorizationFailed
+from sansmcp.events import AuthorizationUrlReady
+from sansmcp.http.url import parse_url
 from sansmcp_threads import Client, _loop, _pipes
 
+from .auth_server import auth_server_beside
 from .every_app import app
 from .support import children, descriptors, server, text_of, until
 
@@ -110,6 +116,37 @@ def test_ctrl_c_while_it_closes_kills_the_child() -> None:
     with pytest.raises(KeyboardInterrupt):
         client.close()
     assert time.monotonic() - started < 1
+
+
+@pytest.mark.usefixtures("ctrl_c")
+def test_ctrl_c_while_somebody_logs_in_leaves_nobody_who_listens() -> None:
+    said: list[object] = []
+
+    def open_url(url: str) -> None:
+        interrupt_after(0.1)
+
+    with auth_server_beside() as server:
+        options: Any = {"auth": OAuth(), "open_url": open_url, "on_event": said.append, "proxy": False}
+        with pytest.raises(KeyboardInterrupt):
+            sansmcp_threads.connect(server.url, **options)
+        server.open = True
+        with sansmcp_threads.connect(server.url, **options) as client, pytest.raises(KeyboardInterrupt):
+            sansmcp_threads.log_in(client)
+    for event in said:
+        if isinstance(event, AuthorizationUrlReady):
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection(("127.0.0.1", parse_url(event.redirect_uri).port))
+
+
+@pytest.mark.parametrize("name", ["open_url", "wait_redirect"])
+def test_what_would_have_to_be_awaited_cannot_log_in(name: str) -> None:
+    async def awaits(url: str) -> str:
+        return url
+
+    auth = OAuth(redirect_uri="https://app.example/cb")
+    options: Any = {"open_url": lambda url: None, "wait_redirect": lambda url: url, name: awaits}
+    with auth_server_beside() as server, pytest.raises(AuthorizationFailed, match="use a function"):
+        sansmcp_threads.connect(server.url, auth=auth, proxy=False, **options)
 
 
 @pytest.mark.usefixtures("ctrl_c")
