@@ -108,9 +108,7 @@ def opening(
         if not target.websocket:
             return connect(url, info=info, ssl=tls, on_event=hears, on_wire=on_wire, **options)
         headers = _headers(target, settings)
-        return connect(
-            url, info=info, headers=headers, ssl=tls, on_event=hears, on_wire=on_wire, **options
-        )
+        return connect(url, info=info, headers=headers, ssl=tls, on_event=hears, on_wire=on_wire, **options)
     return connect(
         list(target.argv),
         info=info,
