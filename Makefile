@@ -7,7 +7,8 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --no-input -qq
 STAMP := $(VENV)/.stamp
 SECONDS ?= 60
-PYTEST_ARGS ?= -n auto
+# Some tests wait long and are next to each other: who has nothing left takes from the others.
+PYTEST_ARGS ?= -n auto --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help env demo test test-matrix test-fast lint format peers conformance bench fuzz docs wheel-check lock clean
