@@ -1,4 +1,4 @@
-"""``--header`` and ``--bearer-env``: what goes along on every request. No message quotes a value."""
+"""``--header``, ``--bearer``, ``--bearer-env``: what goes along on every request. Values are never quoted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _SCHEMES: Final = ("bearer", "basic", "dpop")
 
 
-def read_headers(given: Sequence[str], bearer_env: str | None, environ: Mapping[str, str]) -> dict[str, str]:
+def read_headers(
+    given: Sequence[str], bearer: str | None, bearer_env: str | None, environ: Mapping[str, str]
+) -> dict[str, str]:
     """The headers by name in lower case. Raises CommandError for what is none."""
     headers: dict[str, str] = {}
     for number, text in enumerate(given, 1):
@@ -22,25 +24,45 @@ def read_headers(given: Sequence[str], bearer_env: str | None, environ: Mapping[
                 _add(headers, line, f"--header {text}: line {line_number}")
         else:
             _add(headers, text, f"--header: occurrence {number}")
-    if bearer_env is not None:
-        token = environ.get(bearer_env, "").strip()
-        if not token:
-            raise usage(f"--bearer-env {bearer_env}: the variable is not set")
+    token = _token(bearer, bearer_env, environ)
+    if token is not None:
         if "authorization" in headers:
-            raise usage("give either --bearer-env or a header authorization, not both")
+            raise usage("give either --bearer, --bearer-env or a header authorization, not two of them")
         headers["authorization"] = f"Bearer {token}"
     return headers
 
 
+def _token(bearer: str | None, bearer_env: str | None, environ: Mapping[str, str]) -> str | None:
+    if bearer is not None and bearer_env is not None:
+        raise usage("give either --bearer, --bearer-env or a header authorization, not two of them")
+    if bearer_env is not None:
+        token, problem = environ.get(bearer_env, ""), f"--bearer-env {bearer_env}: the variable is not set"
+    elif bearer is None:
+        return None
+    elif bearer.startswith("@"):
+        token, problem = _read("--bearer", bearer[1:]), f"--bearer {bearer}: there is no token in it"
+    else:
+        token, problem = bearer, "--bearer: there is no token; is the variable in it set?"
+    token = token.strip()
+    if not token:
+        raise usage(problem)
+    if any(c.isspace() for c in token):
+        raise usage("--bearer: a token has no blanks in it")
+    return token
+
+
 def _lines(name: str) -> Iterator[tuple[int, str]]:
-    try:
-        text = Path(name).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise usage(f"cannot read --header @{name}: {reason}") from None
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(_read("--header", name).splitlines(), 1):
         if line.strip() and not line.startswith("#"):
             yield number, line
+
+
+def _read(option: str, name: str) -> str:
+    try:
+        return Path(name).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise usage(f"cannot read {option} @{name}: {reason}") from None
 
 
 def _add(headers: dict[str, str], text: str, where: str) -> None:

@@ -47,6 +47,11 @@ _OPTIONS = (
         metavar="HEADER",
         help="'NAME: VALUE' for every request, or @FILE with such lines. Repeatable.",
     ),
+    click.option(
+        "--bearer",
+        metavar="TOKEN",
+        help="Authorize with this token, or with the one in @FILE. Others may see what is typed here.",
+    ),
     click.option("--bearer-env", metavar="VAR", help="Authorize with the token in this variable."),
     click.option("--cacert", metavar="FILE", help="Trust the certificates in this file (PEM)."),
     click.option("--insecure", is_flag=True, help="Do not check the server's certificate."),
@@ -66,7 +71,9 @@ def server_options(body: Body) -> Body:
     def command(ctx: click.Context, /, words: tuple[str, ...], **options: Any) -> Any:
         options.pop("debug")
         env = read_env(options.pop("env"))
-        headers = read_headers(options.pop("header"), options.pop("bearer_env"), os.environ)
+        headers = read_headers(
+            options.pop("header"), options.pop("bearer"), options.pop("bearer_env"), os.environ
+        )
         settings = Settings(
             env=env,
             headers=headers,

@@ -110,7 +110,23 @@ USAGE: dict[str, tuple[list[str], str]] = {
     ),
     "bearer twice": (
         ["tools", URL, "--bearer-env", "HOME", "--header", "Authorization: Bearer sesame"],
-        "give either --bearer-env or a header authorization, not both",
+        "give either --bearer, --bearer-env or a header authorization, not two of them",
+    ),
+    "bearer and variable": (
+        ["tools", URL, "--bearer-env", "HOME", "--bearer", "sesame"],
+        "give either --bearer, --bearer-env or a header authorization, not two of them",
+    ),
+    "bearer empty": (
+        ["tools", URL, "--bearer", ""],
+        "--bearer: there is no token; is the variable in it set?",
+    ),
+    "bearer with blanks": (
+        ["tools", URL, "--bearer", "Bearer sesame"],
+        "--bearer: a token has no blanks in it",
+    ),
+    "no such bearer file": (
+        ["tools", URL, "--bearer", "@/no/such"],
+        "cannot read --bearer @/no/such: No such file or directory",
     ),
     "timeout zero": (
         ["tools", "--timeout", "0", *SERVER],

@@ -275,3 +275,20 @@ def test_hiding_takes_linear_time() -> None:
     redactor = Redactor({"ANY": "v1-value-9"})
     for text in ("token" * 100_000, "eyJ" * 200_000, "authorization: " * 50_000, "Bearer " * 100_000):
         assert len(redactor.text(text)) <= len(text) + 100_000 * 8
+
+
+@pytest.mark.req("T1")
+@pytest.mark.parametrize("given", ["typed", "file", "variable"])
+def test_a_token_goes_along_however_it_is_given_and_is_not_shown(
+    given: str, url: str, tmp_path: Path
+) -> None:
+    (tmp_path / "token").write_text(f"{SECRET}\n", "utf-8")
+    options = {
+        "typed": ["--bearer", SECRET],
+        "file": ["--bearer", f"@{tmp_path / 'token'}"],
+        "variable": ["--bearer-env", "MY_VARIABLE"],
+    }[given]
+    ran = invoke("tools", url, *options, "--trace", env={"MY_VARIABLE": SECRET})
+    assert ran.code == 0
+    assert SECRET not in ran.out + ran.err
+    assert "/mcp with the headers authorization" in ran.err
