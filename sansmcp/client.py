@@ -407,7 +407,7 @@ class ClientEngine(Extending, Checking):
     # received: answers ---------------------------------------------------------------------------
 
     def _on_call_result(self, call: Call, result: dict[str, Any]) -> None:
-        if self._own_result(call, result):
+        if self._own and self._own_result(call, result):
             return
         round_before = call.round
         if round_before is not None:
@@ -430,12 +430,13 @@ class ClientEngine(Extending, Checking):
                 self._fail(call, InvalidResponse(f"{call.subject}: {cause}", cause))
                 return
             parser = self._result_types[kind]
-            if self._taken(call, kind, result):
+            if self._tags and self._taken(call, kind, result):
                 return
             if parser is not None:
                 self._succeed(call, result, parser)
                 return
-        self._see_list(call, result)
+        if call.method == "tools/list":
+            self._see_tools(call, result)
         if call.walk is not None:
             try:
                 combined = call.walk.take(result)
@@ -455,7 +456,7 @@ class ClientEngine(Extending, Checking):
                 cause = RemoteProtocolError(PeerFault.MISSING_CONTENT, "the result has no content")
                 self._fail(call, InvalidResponse(f"{call.subject}: {cause}", cause))
                 return
-        self._succeed(call, result, self._parser_of(call))
+        self._succeed(call, result, self._parser_of(call) if self._methods else None)
 
     def _succeed(self, call: Call, result: dict[str, Any], parser: ResultParser | None) -> None:
         if parser is None:
@@ -465,7 +466,8 @@ class ClientEngine(Extending, Checking):
                 self._fail(call, failure)
                 return
         self._calls.end(call, CallInput.SUCCEED)
-        self._tell_end(call, cancelled=False)
+        if self._parts:
+            self._tell_end(call, cancelled=False)
         verdict = self._verdict
         self._emit(ResultReady(call, result, None if verdict is None else verdict.revision, parser))
 

@@ -26,6 +26,7 @@ from .types.tools import CallToolResult
 from .validation import SchemaCheck, SchemaValidator, compile_schema
 
 _MISSING: Final = object()
+_SIMPLE: Final = frozenset({str, dict, list, int, float, bool, type(None)})
 
 
 @attrs.frozen(eq=False)
@@ -156,7 +157,8 @@ class RegisteredTool(Registered):
 
         Raises LocalProtocolError for what is no result, or none that the tool's output schema allows.
         """
-        made = tool_result(plain(value) if is_record(type(value)) else value, revision)
+        kind = type(value)
+        made = tool_result(plain(value) if kind not in _SIMPLE and is_record(kind) else value, revision)
         check = self._checks[0].result if self._checks else None
         if check is not None:
             content, failed = _structured(made)

@@ -60,9 +60,9 @@ class Checking(Caching):
 
     # what is promised ----------------------------------------------------------------------------
 
-    def _see_list(self, call: Call, raw: dict[str, Any]) -> None:
-        """Look at a page of a list that came."""
-        if call.method == Method.LIST_TOOLS and isinstance(raw.get("tools"), list):
+    def _see_tools(self, call: Call, raw: dict[str, Any]) -> None:
+        """Look at a page of tools that came."""
+        if isinstance(raw.get("tools"), list):
             self._check_names(call, raw["tools"])
             self._note_outputs(call, raw)
 
@@ -117,7 +117,9 @@ class Checking(Caching):
 
     def _output_failure(self, call: Call, raw: dict[str, Any]) -> OutputMismatch | None:
         """What a call is to fail with for its result; None when it counts, which may have been told."""
-        if call.method != Method.CALL_TOOL or raw.get("isError") is True or not self._has_outputs:
+        if self._validator is None or call.method != Method.CALL_TOOL:
+            return None
+        if raw.get("isError") is True or not self._has_outputs:
             return None
         output = self._outputs.get(call.params.get("name"))
         check = None if output is None else self._check_of(output, call)

@@ -216,6 +216,8 @@ class Extending(Asking):
 
     def next_timeout(self) -> float | None:
         """The absolute time at which `handle_timeout` wants to be called, or None."""
+        if not self._parts:
+            return super().next_timeout()
         times = [super().next_timeout(), *(part.next_timeout() for part in self._parts.values())]
         return min((when for when in times if when is not None), default=None)
 

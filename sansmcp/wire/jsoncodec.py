@@ -296,24 +296,29 @@ def _is_plain(value: Any) -> bool:
 
     Only for a value that was encoded just now, and so has no cycle.
     """
-    kind = type(value)
-    if kind is dict:
-        for key, member in value.items():
-            if type(key) is not str:
-                return False
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        kind = type(value)
+        members: Any
+        if kind is dict:
+            for key in value:
+                if type(key) is not str:
+                    return False
+            members = value.values()
+        elif kind is list:
+            members = value
+        else:
+            members = (value,)
+        for member in members:
             kind = type(member)
-            if kind is not str and kind not in _LEAVES and not _is_plain(member):
+            if kind is str or kind in _LEAVES:
+                continue
+            if kind is dict or kind is list:
+                waiting.append(member)
+            elif kind is not float or member - member != 0.0:
                 return False
-        return True
-    if kind is list:
-        for member in value:
-            kind = type(member)
-            if kind is not str and kind not in _LEAVES and not _is_plain(member):
-                return False
-        return True
-    if kind is float:
-        return bool(value - value == 0.0)
-    return kind in _LEAVES
+    return True
 
 
 def _plain_copy(value: object, max_depth: int) -> JsonValue:
