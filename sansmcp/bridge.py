@@ -295,11 +295,11 @@ class Bridge:
 
     def _take(self, request: IncomingRequest, now: float) -> None:
         params = {name: value for name, value in request.params.items() if name != "_meta"}
-        state = params.get("requestState")
+        state = params.get(modern.REQUEST_STATE)
         work = self._parked.get(state) if isinstance(state, str) else None
         if work is not None and isinstance(state, str) and work.is_of(request):
             del self._parked[state]
-            self._resume(work, request, params.get("inputResponses"), now)
+            self._resume(work, request, params.get(modern.INPUT_RESPONSES), now)
             return
         if state is not None and self._revision.era is Era.LEGACY:
             told = "the call that this state stands for does not wait any more: make it anew"
@@ -449,22 +449,18 @@ class Bridge:
             for key in round_.questions
             if key not in round_.answers
         }
-        result: dict[str, Any] = {"resultType": modern.INPUT_REQUIRED}
-        if asked:
-            result["inputRequests"] = {
-                name: {
-                    "method": round_.questions[key].method,
-                    "params": self._question(round_.questions[key], request.revision, request),
-                }
-                for name, (round_, key) in asked.items()
+        requests = {
+            name: {
+                "method": round_.questions[key].method,
+                "params": self._question(round_.questions[key], request.revision, request),
             }
+            for name, (round_, key) in asked.items()
+        }
         (first, *_) = work.rounds
         held = self._revision.era is Era.LEGACY
         state = self._entropy(16).hex() if held else first.request_state
-        if state is not None:
-            result["requestState"] = state
         try:
-            self._to.respond(request, result, now=now)
+            self._to.respond(request, modern.input_required_result(requests, state), now=now)
         except LocalProtocolError as error:
             rounds, work.rounds = work.rounds, []
             for round_ in rounds:

@@ -182,12 +182,9 @@ class Dialogue:
             memory["state"] = self.app_state
         return memory or None
 
-    def round_result(self) -> dict[str, Any]:
-        """The `input_required` result, without its state."""
-        result: dict[str, Any] = {"resultType": modern.INPUT_REQUIRED}
-        if self._pending:
-            result["inputRequests"] = dict(self._pending)
-        return result
+    def round_result(self, state: str | None) -> dict[str, Any]:
+        """The `input_required` result, with the state that its client is to bring back."""
+        return modern.input_required_result(self._pending, state)
 
     def remark(self, now: float) -> None:
         """Tell what was ignored in the request. To be called once, when all was asked."""

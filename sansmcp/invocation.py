@@ -181,10 +181,8 @@ class Invocation:
             return
         self._round_ended = True
         try:
-            result = self.context.dialogue.round_result()
             state = self._app._seals.seal(self.context, now=now)
-            if state is not None:
-                result["requestState"] = state
+            result = self.context.dialogue.round_result(state)
             self._remark(now)
             self._engine.respond(self.request, result, now=now)
         except Exception as error:

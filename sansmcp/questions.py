@@ -9,6 +9,7 @@ Specification: 2026-07-28, client/elicitation, client/sampling, client/roots, ba
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, Generic, Literal, TypeAlias, TypeVar, cast
 
@@ -47,7 +48,7 @@ Message: TypeAlias = "SamplingMessage | Mapping[str, Any] | str"
 
 
 @attrs.frozen(kw_only=True)
-class Question(Generic[A]):
+class Question(ABC, Generic[A]):
     """One thing to ask the client; `A` is the class of its answer.
 
     `key` names it within the request. Without one it is named by its kind and number in the order of
@@ -74,16 +75,16 @@ class Question(Generic[A]):
         return self.since
 
     @classmethod
+    @abstractmethod
     def least(cls) -> dict[str, Any]:
         """What the client must have declared for the plainest question of this kind."""
-        raise NotImplementedError
 
+    @abstractmethod
     def params(self, revision: Revision) -> dict[str, Any]:
         """The params as `revision` has them; what it lacks is left out.
 
         Raises LocalProtocolError for what cannot be said in it.
         """
-        raise NotImplementedError
 
     def problems(self, answer: A) -> list[str]:
         """What is wrong with an answer that is of its class, one line each; none quotes it."""

@@ -20,7 +20,7 @@ def record(cls: type[T]) -> type[T]:
     Unless it has a ``__repr__`` of its own, it shows the fields that are not marked ``repr=False``.
     """
     if "__repr__" not in cls.__dict__:
-        cls.__repr__ = _show  # type: ignore[method-assign]
+        cls.__repr__ = _show  # type: ignore[method-assign]  # before attrs makes the class
     return attrs.define(eq=False, repr=False, getstate_setstate=False, weakref_slot=False)(cls)
 
 

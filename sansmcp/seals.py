@@ -9,21 +9,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Final
 
 from .context import Context
 from .errors import ErrorCode, LocalProtocolError, McpError, PeerFault
 from .revisions import Era
 from .session.calls import IncomingRequest
+from .session.modern import INPUT_RESPONSES as _ANSWERS
+from .session.modern import REQUEST_STATE as _STATE
 from .session.sealing import MIN_KEY, HmacSealer, StateSealer, bind
 from .types.methods import spec_for
 from .wire.jsoncodec import JsonValue
 
 Principal = Callable[[IncomingRequest], str | None]
 """Says who makes a request; None for nobody in particular."""
-
-_STATE: Final = "requestState"
-_ANSWERS: Final = "inputResponses"
 
 
 class Seals:

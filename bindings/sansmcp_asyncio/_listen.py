@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final, Self, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, cast
 
 from sansmcp.errors import CloseReason, SansmcpError, SubscriptionLost
 from sansmcp.events import (
@@ -94,10 +94,10 @@ class BaseChanges:
 
     def _take(self) -> tuple[Change | None, SubscriptionClosed | None]:
         """The next change if there is one, and how it ended if none will come."""
-        event = self._buffer.take()
+        event = cast("Change | None", self._buffer.take())  # nothing else is put in
         if event is None and self.closed is None:
             self._arrived.clear()
-        return event, None if event is not None else self.closed  # type: ignore[return-value]  # nothing else is put in
+        return event, None if event is not None else self.closed
 
     @staticmethod
     def _lost(closed: SubscriptionClosed) -> Exception | None:

@@ -67,8 +67,8 @@ class Channel(ABC):
         """Read on, or leave the bytes where they are."""
 
     def start_tls(self, host: str) -> None:
-        """Speak TLS from now on, where that is possible."""
-        raise NotImplementedError
+        """Speak TLS from now on. Only a socket that was asked to connect is ever told so."""
+        raise NotImplementedError(f"{type(self).__name__} is no socket")
 
     def terminate(self) -> None:  # noqa: B027  (not every channel has it)
         """Ask the process behind it to end, if there is one."""

@@ -26,6 +26,7 @@ from sansmcp.session.calls import Call, IncomingRequest
 from sansmcp.spans import SpannedAnswers
 
 from ._pump import OnEvent, OnWire, Pump
+from ._waiting import Flag
 
 if TYPE_CHECKING:
     import asyncio
@@ -121,7 +122,7 @@ class Handlers:
         self.end()
         for task in list(self._stopping):
             ended = self.pump.make_flag()
-            task.add_done_callback(lambda _, ended=ended: ended.set())  # type: ignore[misc]
+            task.add_done_callback(partial(_tell, ended))
             await ended.wait()
         await self.pump.gone.wait()
 
@@ -412,3 +413,7 @@ class Serving(Handlers):
         super().__init__(app, loop, self.engine, threads=threads, on_event=on_event)
         self.transport = LineServer(self.engine, now=now, grace=grace)
         self.pump = self.pump_kind(self.transport, loop, self._deliver, on_wire=on_wire)
+
+
+def _tell(ended: Flag, task: asyncio.Task[None]) -> None:
+    ended.set()

@@ -185,9 +185,15 @@ class _Sink(asyncio.Protocol):
 
     def __init__(self, streams: _Streams) -> None:
         self._streams = streams
-        self.connection_made = streams.connection_made  # type: ignore[method-assign]
-        self.pause_writing = streams.pause_writing  # type: ignore[method-assign]
-        self.resume_writing = streams.resume_writing  # type: ignore[method-assign]
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._streams.connection_made(transport)
+
+    def pause_writing(self) -> None:
+        self._streams.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._streams.resume_writing()
 
     def eof_received(self) -> bool:
         return True

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Unpack
 
 from sansmcp.app import App
+from sansmcp.events import Event
 from sansmcp.limits import SERVER_LIMITS, Limits
 from sansmcp.line_client import LineClient
 from sansmcp.types.lifecycle import Implementation
@@ -41,8 +43,8 @@ def connect_memory(
         core = LineClient(engine, now=now)
         pumps: list[ThreadPump] = []
 
-        def pump(deliver: object) -> ThreadPump:
-            made = ThreadPump(core, loop.as_asyncio, deliver, on_wire=on_wire)  # type: ignore[arg-type]
+        def pump(deliver: Callable[[Event], None]) -> ThreadPump:
+            made = ThreadPump(core, loop.as_asyncio, deliver, on_wire=on_wire)
             pumps.append(made)
             return made
 

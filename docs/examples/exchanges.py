@@ -54,4 +54,5 @@ class Driver:
         self.changed.set()
 
     def carry(self, url, request):
+        """Sends the request; yields status and headers, then pieces of the body: see who derives from it."""
         raise NotImplementedError

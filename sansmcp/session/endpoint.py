@@ -74,7 +74,7 @@ class Endpoint(ABC):
         self._codec: Final = codec or default_codec(max_depth=limits.max_depth, reject_duplicate_keys=strict)
         self._now = now
         self._events: deque[Event] = deque()
-        self._calls: Final = CallTable(limits, timeouts)
+        self._calls = CallTable(limits, timeouts)
         self._requests: dict[Hashable, IncomingRequest] = {}
         self._origin: Hashable = None
         """The exchange of the message that is being taken."""

@@ -134,7 +134,9 @@ def result_type(raw: Mapping[str, Any]) -> tuple[str | None, PeerFault | None]:
 
 # client: input that is required ------------------------------------------------------------------
 
-_RETRY_MEMBERS: Final = ("inputResponses", "requestState")
+INPUT_RESPONSES: Final = "inputResponses"
+REQUEST_STATE: Final = "requestState"
+_RETRY_MEMBERS: Final = (INPUT_RESPONSES, REQUEST_STATE)
 
 
 def read_input_required(raw: Mapping[str, Any]) -> tuple[dict[str, Any], str | None]:
@@ -297,6 +299,16 @@ def finish_result(
         meta.setdefault(META_SERVER_INFO, server_info)
         finished["_meta"] = meta
     return finished
+
+
+def input_required_result(requests: Mapping[str, Any], state: str | None) -> dict[str, Any]:
+    """The body of an InputRequiredResult: what is asked, and what its client is to bring back."""
+    result: dict[str, Any] = {"resultType": INPUT_REQUIRED}
+    if requests:
+        result["inputRequests"] = dict(requests)
+    if state is not None:
+        result[REQUEST_STATE] = state
+    return result
 
 
 def discover_result(

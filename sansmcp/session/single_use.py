@@ -55,9 +55,9 @@ class UsedInMemory:
 class SingleUse:
     """Seals as `sealer` does, and opens each state once.
 
-    ``App(sealer=SingleUse(HmacSealer(keys), os.urandom))``. `entropy` gives random bytes, and `ttl` is
-    that of `sealer`. A client whose answer was lost on its way cannot send it again: it has to make its
-    request anew.
+    ``App(sealer=SingleUse(HmacSealer(keys), entropy))``. `entropy` gives random bytes: the application
+    brings it, nothing here draws any. `ttl` is that of `sealer`. A client whose answer was lost on its way
+    cannot send it again: it has to make its request anew.
     """
 
     def __init__(
