@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sansmcp import ClientCapabilities, Implementation, Revision, ServerCapabilities
+from sansmcp.session.rounds import Answer, IncomingQuestion
 from sansmcp.types import (
     Annotations,
     AudioContent,
@@ -158,8 +159,15 @@ def form(revision: Revision) -> ElicitRequestFormParams:
     return ElicitRequestFormParams("who are you?", schema, meta=META)
 
 
-def answered(revision: Revision) -> ElicitResult:
-    """The form, filled in."""
+def answer(question: IncomingQuestion, revision: Revision) -> Answer:
+    """An answer to it, complete; a page to visit has none but that the user agreed."""
+    match question.method:
+        case "roots/list":
+            return ROOTS
+        case "sampling/createMessage":
+            return SAMPLED
+    if question.schema is None:
+        return ElicitResult("accept", meta=META)
     content: dict[str, str | int | float | bool | list[str]] = {"name": "Ada", "age": 36, "sure": True}
     if revision > Revision.V2025_06_18:
         content["many"] = ["a"]

@@ -28,7 +28,6 @@ from sansmcp import (
     ServerEngine,
     ToolError,
 )
-from sansmcp.session.rounds import Answer
 from sansmcp.types import (
     CallToolResult,
     ListPromptsResult,
@@ -115,14 +114,9 @@ class Pair:
             case RequestReceived() if role == "server":
                 self._serve(event.request)
             case InputRequired():
-                answers: dict[str, Answer] = {
-                    "roots/list": rich.ROOTS,
-                    "sampling/createMessage": rich.SAMPLED,
-                    "elicitation/create": rich.answered(event.round.revision),
-                }
                 asked = event.requests
                 if not any(q.raw.get("systemPrompt") == "no answer" for q in asked.values()):
-                    given = {key: answers[question.method] for key, question in asked.items()}
+                    given = {key: rich.answer(q, event.round.revision) for key, q in asked.items()}
                     self.client.provide_input(event.round, given, now=self.now)
             case ResultReady() | RequestFailed():
                 self.ends[event.call] = event
