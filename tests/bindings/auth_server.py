@@ -31,17 +31,17 @@ class AuthServer:
     tokens: Any = attrs.field(factory=lambda: (f"t0ken-{n}" for n in count(1)))
     open: bool = False
     """Whether it takes everybody."""
-    tasks: set[asyncio.Task[Any]] = attrs.field(factory=set)
+    connections: dict[asyncio.Task[None], asyncio.StreamWriter] = attrs.field(factory=dict)
 
     @property
     def url(self) -> str:
         return f"{self.base}/mcp"
 
+    def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections[asyncio.create_task(self.serve(reader, writer))] = writer
+
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         codec, head, body = Http1Server(), None, b""
-        task = asyncio.current_task()
-        assert task is not None
-        self.tasks.add(task)
         try:
             while data := await reader.read(65_536):
                 codec.receive_data(data)
@@ -60,6 +60,19 @@ class AuthServer:
             pass
         finally:
             writer.close()
+
+    async def end(self) -> None:
+        """Wait until every client has left, then let go of the sockets before the loop ends."""
+        for _ in range(5):
+            await asyncio.sleep(0)  # what was accepted last is a connection after some turns
+        if self.connections:
+            _, late = await asyncio.wait(self.connections, timeout=5.0)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*self.connections, return_exceptions=True)
+        for writer in self.connections.values():
+            with suppress(ConnectionError):
+                await writer.wait_closed()
 
     def answer(self, head: RequestHead, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
         path, _, query = head.target.partition("?")
@@ -109,14 +122,13 @@ class AuthServer:
 async def auth_server() -> AsyncIterator[AuthServer]:
     """One that listens."""
     server = AuthServer()
-    listener = await asyncio.start_server(server.serve, "127.0.0.1", 0)
+    listener = await asyncio.start_server(server.accept, "127.0.0.1", 0)
     server.base = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
     try:
         yield server
     finally:
         listener.close()
-        if server.tasks:
-            await asyncio.wait(server.tasks, timeout=5.0)
+        await server.end()
 
 
 @contextmanager
