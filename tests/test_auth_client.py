@@ -558,6 +558,31 @@ def test_somebody_logs_in_although_nothing_wants_it() -> None:
     assert len(world.urls) == 2
 
 
+def test_whoever_stops_waiting_ends_the_attempt_but_not_for_others() -> None:
+    world = World()
+    world.valid.add(None)  # type: ignore[arg-type]  # the server takes everybody
+    world.start()
+    world.user = lambda url: None
+    world.client.withdraw(world.now)  # nothing to end
+    world.client.authorize(world.now)
+    world.drain()
+    world.client.withdraw(world.now)
+    world.drain()
+    assert world.client.attempt is None
+    assert world.one(AuthorizationRefused).error.problem is AuthorizationProblem.CANCELLED
+    world.valid.clear()
+    call = world.engine.list_tools(now=world.now)
+    world.drain()
+    world.client.authorize(world.now)
+    world.client.withdraw(world.now)
+    world.drain()
+    assert world.client.attempt is not None
+    assert not world.of(RequestFailed)
+    world.client.redirect_received(world.allow(world.of(AuthorizationUrlReady)[-1].url), world.now)
+    world.drain()
+    assert [e.call for e in world.of(ResultReady)] == [call]
+
+
 def test_who_logs_in_again_keeps_the_rights_there_were() -> None:
     world = World()
     world.challenge += ', scope="read"'

@@ -108,12 +108,17 @@ async def _free(catcher: Catches, place: Url) -> bool:
 async def log_in(client: Client) -> Tokens:
     """Come by a token for the server of `client`, which was connected with ``auth``, if it has none yet.
 
-    Raises `AuthorizationFailed`, and what a call would raise after the end of the connection; and
-    LocalProtocolError for a client without ``auth``.
+    Cancelling it ends the attempt, unless somebody else waits for it. Raises `AuthorizationFailed`, and
+    what a call would raise after the end of the connection; and LocalProtocolError for a client without
+    ``auth``.
     """
     login = login_of(client)
     if login.client.tokens is None:
         ended = login.ended()
-        await client._do(login.client.authorize)
-        await ended
+        try:
+            await client._do(login.client.authorize)
+            await ended
+        except BaseException:
+            login.leave(ended)
+            raise
     return granted(login)

@@ -110,6 +110,13 @@ class Login(ABC):
         self._waiting.append(future)
         return future
 
+    def leave(self, ended: asyncio.Future[None]) -> None:
+        """Whoever waited for `ended` is cancelled. With the last one the attempt ends."""
+        if ended in self._waiting:
+            self._waiting.remove(ended)
+            if not self._waiting and self.pump.failure is None:
+                self.pump.input(self.client.withdraw)
+
     @abstractmethod
     def _begin_to_listen(self, preferred: Url | None) -> None:
         """Listen for the browser, where one did before if that is possible, and tell the client where."""

@@ -218,16 +218,21 @@ class _Visitor(Stream):
 def log_in(client: Client) -> Tokens:
     """Come by a token for the server of `client`, which was connected with ``auth``, if it has none yet.
 
-    Raises `AuthorizationFailed`, and what a call would raise after the end of the connection; and
-    LocalProtocolError for a client without ``auth``.
+    Ctrl-C ends the attempt, unless another thread waits for it. Raises `AuthorizationFailed`, and what a
+    call would raise after the end of the connection; and LocalProtocolError for a client without ``auth``.
     """
     login = login_of(client)
     loop = client._threads
     if login.client.tokens is None:
         with loop.lock:
             ended = login.ended()
-        client._do(login.client.authorize)
-        loop.wait(cast(Signal, ended))
+        try:
+            client._do(login.client.authorize)
+            loop.wait(cast(Signal, ended))
+        except BaseException:
+            with loop.lock:
+                login.leave(ended)
+            raise
         if not ended.done():
             raise ConnectionEnded("the client was closed")
         ended.result()

@@ -227,6 +227,15 @@ class AuthorizedClient:
             self._begin(Occasion(held=self._tokens, more=self._tokens is not None))
         self._pump()
 
+    def withdraw(self, now: float) -> None:
+        """Nobody waits any more for what `authorize` asked for: the attempt ends, unless requests wait too.
+
+        Harmless when there is none.
+        """
+        self._tick(now)
+        self._wanted = False
+        self._pump()
+
     def redirect_ready(self, uri: str, now: float) -> None:
         """The browser may be sent to `uri`, as `RedirectNeeded` asks. Harmless when nobody asked.
 

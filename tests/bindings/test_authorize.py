@@ -13,7 +13,12 @@ import pytest
 from sansmcp import LocalProtocolError
 from sansmcp.auth.oauth import OAuth
 from sansmcp.errors import AuthorizationFailed, AuthorizationProblem, SansmcpError
-from sansmcp.events import AuthorizationGranted, AuthorizationUrlReady, MessageIgnored
+from sansmcp.events import (
+    AuthorizationGranted,
+    AuthorizationRefused,
+    AuthorizationUrlReady,
+    MessageIgnored,
+)
 from sansmcp.http.connector import HttpConnector
 
 from .auth_server import Browser, auth_server_beside, get
@@ -283,6 +288,28 @@ def test_whoever_stops_waiting_leaves_nothing_behind(kit: Kit) -> None:
             async with kit.until_cancelled(kit.connects, server.url, **options) as cancel:
                 await kit.soon(lambda: uris(said), "the question")
                 cancel()
+        nobody_listens(uris(said)[0])
+
+    kit.run(main)
+
+
+@pytest.mark.parametrize("kit", [kit for kit in KITS if kit.name != "threads"], ids=lambda kit: kit.name)
+def test_a_login_that_is_cancelled_ends_its_attempt(kit: Kit) -> None:
+    async def main() -> None:
+        said: list[Any] = []
+        with auth_server_beside() as server:
+            server.open = True
+            options = login(lambda url: None, on_event=said.append)
+            async with kit.connect(server.url, **options) as client:
+                async with kit.until_cancelled(kit.log_in, client) as cancel:
+                    async with kit.until_cancelled(kit.log_in, client) as cancel_other:
+                        await kit.soon(lambda: uris(said), "the question")
+                        cancel_other()
+                    assert not [e for e in said if isinstance(e, AuthorizationRefused)]
+                    cancel()
+                (refused,) = [e for e in said if isinstance(e, AuthorizationRefused)]
+                assert refused.error.problem is Problem.CANCELLED
+                await client.call_tool("echo", {})
         nobody_listens(uris(said)[0])
 
     kit.run(main)

@@ -26,7 +26,7 @@ from sansmcp import (
 )
 from sansmcp.auth.oauth import OAuth
 from sansmcp.errors import AuthorizationFailed
-from sansmcp.events import AuthorizationUrlReady
+from sansmcp.events import AuthorizationRefused, AuthorizationUrlReady
 from sansmcp.http.url import parse_url
 from sansmcp_threads import Client, _loop, _pipes
 
@@ -130,8 +130,10 @@ def test_ctrl_c_while_somebody_logs_in_leaves_nobody_who_listens() -> None:
         with pytest.raises(KeyboardInterrupt):
             sansmcp_threads.connect(server.url, **options)
         server.open = True
-        with sansmcp_threads.connect(server.url, **options) as client, pytest.raises(KeyboardInterrupt):
-            sansmcp_threads.log_in(client)
+        with sansmcp_threads.connect(server.url, **options) as client:
+            with pytest.raises(KeyboardInterrupt):
+                sansmcp_threads.log_in(client)
+            until(lambda: isinstance(said[-1], AuthorizationRefused), "the end of the attempt")
     for event in said:
         if isinstance(event, AuthorizationUrlReady):
             with pytest.raises(ConnectionRefusedError):
