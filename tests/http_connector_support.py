@@ -139,6 +139,12 @@ class Driver:
         self.drain()
         return call
 
+    def ask(self) -> Any:
+        """A call that may be made twice."""
+        call = self.engine.list_tools(now=self.now)
+        self.drain()
+        return call
+
 
 class Net(Driver):
     """What connects to it waits in `wires` until the test opens it."""

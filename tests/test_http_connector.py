@@ -21,6 +21,8 @@ from sansmcp import (
 )
 from sansmcp.errors import NetworkFailure, NetworkProblem
 from sansmcp.http.connector import STALE_WITHIN
+from sansmcp.http.pool import DEFAULT_POOL
+from sansmcp.http.recovery import EVERY_TOOL, Recovery
 from sansmcp.limits import Limits
 
 from .http_client_support import CUTS
@@ -220,18 +222,71 @@ def test_a_connection_that_the_server_ends_while_it_is_idle_is_forgotten() -> No
 # connections that end too early ------------------------------------------------------------------
 
 
+TOOLS = {"resultType": "complete", "tools": [], "ttlMs": 0, "cacheScope": "private"}
+
+
 @pytest.mark.parametrize("end", [Net.eof, Net.fail])
 def test_a_request_that_crossed_with_the_end_is_sent_once_more(end: Callable[[Net, Wire], None]) -> None:
     net = Net().connected()
-    call = net.call()
+    call = net.ask()
     wire = net.last
     sent = bytes(wire.data)
     end(net, wire)
     again = net.open(net.wires[2])
     assert sent.endswith(bytes(again.data))
-    net.answer(again)
+    net.answer(again, TOOLS)
     assert net.one(ResultReady).call is call
     settled(net)
+
+
+def _request(net: Net, method: str) -> None:
+    net.engine.request(method, {}, now=net.now)
+    net.drain()
+
+
+ONCE: list[tuple[str, Recovery, Callable[[Net], Any], bool]] = [
+    ("a tool", Recovery(), lambda net: net.call("pay"), False),
+    ("a tool that is not named", Recovery(tools={"find"}, reissue=True), lambda net: net.call("pay"), False),
+    ("a tool that is", Recovery(tools={"find"}), lambda net: net.call("find"), True),
+    ("every tool", Recovery(tools=EVERY_TOOL), lambda net: net.call("pay"), True),
+    ("what the protocol does not have", Recovery(), lambda net: _request(net, "acme/pay"), False),
+    ("unless it is named", Recovery(methods={"acme/find"}), lambda net: _request(net, "acme/find"), True),
+]
+
+
+@pytest.mark.req("R9", "P2")
+@pytest.mark.case("H-07")
+@pytest.mark.parametrize(
+    ("recovery", "ask", "again"), [row[1:] for row in ONCE], ids=[row[0] for row in ONCE]
+)
+@pytest.mark.parametrize("end", [Net.eof, Net.fail])
+def test_what_may_have_had_an_effect_is_not_sent_twice(
+    recovery: Recovery, ask: Callable[[Net], Any], again: bool, end: Callable[[Net, Wire], None]
+) -> None:
+    """RFC 9110, section 9.2.2: whether the server began with it, nobody knows."""
+    net = Net(http={"recovery": recovery}).connected()
+    ask(net)
+    end(net, net.last)
+    assert len(net.wires) == (2 if again else 1)
+    if not again:
+        assert "the connection was lost" in str(failure(net))
+        assert failure(net).retryable
+        settled(net)
+
+
+@pytest.mark.req("R9")
+def test_a_tool_is_not_called_on_a_connection_that_is_about_to_end() -> None:
+    trusted = DEFAULT_POOL.trusted_for
+    for seconds, wires in ((trusted - 0.1, 1), (trusted, 2)):
+        net = Net().connected()
+        net.advance(seconds)
+        net.call()
+        assert len(net.wires) == wires
+        assert net.wires[1].closed is (wires == 2), "one that nobody trusts is not kept beside"
+    net = Net().connected()
+    net.advance(trusted)
+    net.ask()
+    assert net.wires[1].methods == ["server/discover", "tools/list"], "others take the risk"
 
 
 def test_it_counts_from_when_the_call_was_made() -> None:
@@ -239,13 +294,13 @@ def test_it_counts_from_when_the_call_was_made() -> None:
     for seconds in (1.0, 20.0):
         net = Net().connected()
         net.now = seconds
-        net.call()
+        net.ask()
         net.eof(net.wires[1])
-        assert net.open(net.wires[2]).methods == ["tools/call"]
+        assert net.open(net.wires[2]).methods == ["tools/list"]
     net = Net(pool={"idle_timeout": 100.0}).connected()
     net.now = 50.0
-    net.call()
-    net.call()
+    net.ask()
+    net.ask()
     net.advance(9.0)  # the second connection has 10 s
     assert not net.of(RequestFailed)
 
@@ -263,21 +318,21 @@ NOT_AGAIN: list[tuple[str, Callable[[Net], None]]] = [
 @pytest.mark.parametrize("end", [Net.eof, Net.fail])
 def test_otherwise_it_is_not(step: Callable[[Net], None], end: Callable[[Net, Wire], None]) -> None:
     net = Net().connected()
-    net.call()
+    net.ask()
     step(net)
     end(net, net.last)
     error = failure(net)
     assert isinstance(error, NetworkFailure)
     assert error.problem is NetworkProblem.LOST
     assert error.retryable
-    assert "tools/call" in str(error)
+    assert "tools/list" in str(error)
     assert len(net.wires) == 1
     settled(net)
 
 
 def test_a_new_connection_that_ends_is_no_reason_to_try_again() -> None:
     net = Net().connected()
-    net.call()
+    net.ask()
     net.eof(net.last)
     net.open(net.wires[2])
     net.eof(net.wires[2])

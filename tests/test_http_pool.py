@@ -41,6 +41,8 @@ class Play:
                     self.pool.freed(int(conn), self.now, keep)
                 case "freed", [conn]:
                     self.pool.freed(int(conn), self.now, None)
+                case "once", [number]:
+                    self.pool.ask(int(number), self.now, once=True)
                 case _, [number]:
                     getattr(self.pool, what)(int(number), self.now)
         return self.said
@@ -108,6 +110,27 @@ ROWS = [
         {"max_requests": 1, "max_streams": 1},
         ["ask 7", "opened 1", "streams 1", "ask 8", "opened 2", "streams 2", "ask 9", "freed 1"],
         [("dial", 1), ("carry", 1, 7, False), ("dial", 2), ("carry", 2, 8, False), ("carry", 1, 9, True)],
+    ),
+    (
+        "what must not be sent twice takes none that was idle for long, and none is kept in its place",
+        {},
+        ["ask 7", "ask 8", "opened 1", "opened 2", "freed 1", "freed 2", "wait 4", "once 9"],
+        [
+            *(("dial", 1), ("dial", 2), ("carry", 1, 7, False), ("carry", 2, 8, False)),
+            *(("drop", 2, IDLE, None), ("drop", 1, IDLE, None), ("dial", 3)),
+        ],
+    ),
+    (
+        "unless the server said that it keeps it",
+        {},
+        ["ask 7", "opened 1", "freed 1 20", "wait 19", "once 8"],
+        [("dial", 1), ("carry", 1, 7, False), ("carry", 1, 8, True)],
+    ),
+    (
+        "one that the server is about to end is not taken before the one that is being opened",
+        {},
+        ["ask 7", "opened 1", "once 8", "freed 1 0"],
+        [("dial", 1), ("carry", 1, 7, False), ("dial", 2)],
     ),
     (
         "the one that was idle last is taken first",

@@ -249,10 +249,18 @@ class Carrier(ABC):
     # exchanges -----------------------------------------------------------------------------------
 
     def _start(
-        self, role: Role, method: str, headers: Headers, body: bytes, subject: str, url: Url, **about: Any
+        self,
+        role: Role,
+        method: str,
+        headers: Headers,
+        body: bytes,
+        subject: str,
+        url: Url,
+        repeatable: bool = True,
+        **about: Any,
     ) -> ClientExchange:
         self._last_exchange += 1
-        request = HttpRequest(method, url.target, headers, body)
+        request = HttpRequest(method, url.target, headers, body, repeatable=repeatable)
         ex = ClientExchange(self._last_exchange, role, url, request, subject, **about)
         self._exchanges[ex.id] = ex
         self._ops.append(StartExchange(ex.id, request))
@@ -271,6 +279,7 @@ class Carrier(ABC):
             old.body,
             ex.subject,
             target,
+            old.repeatable,
             generation=ex.generation,
             in_session=ex.in_session,
             call=ex.call,

@@ -30,6 +30,7 @@ from .client_exchanges import ClientExchange, Role
 from .client_streams import LAST_EVENT_ID, SESSION_ID, Streams
 from .exchange import EVENT_STREAM, JSON
 from .headers import project_headers
+from .recovery import Recovery
 from .resume import ReconnectPolicy
 from .status import is_modern_error
 from .tool_headers import ToolHeaders
@@ -81,8 +82,10 @@ class Requests(Streams):
         now: float,
         headers: Iterable[tuple[str, str]],
         reconnect: ReconnectPolicy,
+        recovery: Recovery,
     ) -> None:
         super().__init__(engine, url, now=now, headers=check_headers(headers), reconnect=reconnect)
+        self._recovery = recovery
         self._by_call: dict[int, ClientExchange] = {}
         """The exchange that each open call waits for now, by the call's number."""
         self._tools = ToolHeaders(engine.limits.max_mirrored_tools)
@@ -133,6 +136,7 @@ class Requests(Streams):
             event.data,
             call.subject,
             self._url if old is None else old,
+            self._recovery.may_repeat(call),
             generation=self._generation,
             in_session=not modern and not opening and self._session_id is not None,
             call=call,

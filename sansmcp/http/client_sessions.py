@@ -36,7 +36,6 @@ from .answer import Answer, Content
 from .client_exchanges import ClientExchange, Role
 from .client_requests import Requests
 from .exchange import ExchangeId
-from .recovery import Recovery
 
 INITIALIZED_WAIT: Final = 5.0
 """Seconds that requests wait for the server to take `notifications/initialized`: some refuse what
@@ -53,9 +52,8 @@ _MESSAGE: Final = "message"
 class Sessions(Requests):
     """Everything of `HttpClient` that concerns sessions, and messages without an answer."""
 
-    def __init__(self, *args: Any, recovery: Recovery, listen: bool, **options: Any) -> None:
+    def __init__(self, *args: Any, listen: bool, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._recovery = recovery
         self._listen = listen
         """Whether a server may be asked for its own stream: not after it refused once."""
         self._repeated: set[int] = set()
@@ -105,6 +103,7 @@ class Sessions(Requests):
             data,
             method or "a response",
             self._old_endpoint or self._url,
+            method is None or self._recovery.may_repeat_method(method),
             generation=self._generation,
             in_session=self._session_id is not None,
             message={"method": method},

@@ -18,8 +18,8 @@ What a server does, and what comes of it, beyond what the two layers below say:
 
 =============================================  =================================================
 it ends a connection that is idle              the connection is forgotten
-it ends one on which a request was just sent,  the request is sent once more, on a new connection:
-after others, before a byte of its response    it crossed with the end
+it ends one on which a request was just sent,  the request is sent once more, on a new connection,
+after others, before a byte of its response    if it is `repeatable`: most likely it crossed with the end
 the connection ends at any other time          the exchange fails (`NetworkProblem.LOST`)
 it breaks HTTP/1.1                             the exchange fails with the fault; the connection ends
 it sends what nobody asked for                 the connection ends, and it is told
@@ -71,7 +71,11 @@ if TYPE_CHECKING:
 
 STALE_WITHIN: Final = 2.0
 """Seconds within which a connection that was kept must end for it to be believed that the end crossed
-with the request. A server that takes longer has most likely begun with the request."""
+with the request. A server that takes longer has most likely begun with the request; one that does not
+may have, too, so that only what may be carried out twice is sent again."""
+
+_IDEMPOTENT: Final = frozenset({"GET", "HEAD", "DELETE"})
+"""The methods of HTTP whose requests may always be sent again."""
 
 _KEEP: Final = re.compile(r"(?:^|[\s,;])timeout=(\d{1,6})\b", re.IGNORECASE)
 _KEEP_MARGIN: Final = 1.0
@@ -96,6 +100,11 @@ class _Job:
     sent_at: float = 0.0
     repeated: bool = False
     """Whether it was sent a second time."""
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether it may be sent a second time when nobody knows whether the first one was carried out."""
+        return self.request.repeatable or self.request.method in _IDEMPOTENT
 
 
 class _Connection:
@@ -411,9 +420,9 @@ class HttpConnector:
                     failure = NetworkFailure(text, NetworkProblem.NO_ROOM, retryable=True)
                     self.client.exchange_failed(exchange, failure, self._now)
                     continue
-                self._jobs[exchange] = _Job(place, request)
+                job = self._jobs[exchange] = _Job(place, request)
                 place.jobs += 1
-                place.pool.ask(exchange, self._now)
+                place.pool.ask(exchange, self._now, once=not job.repeatable)
                 self._decide(place)
         if self.client.finished:
             for c in list(self._conns.values()):
@@ -537,7 +546,7 @@ class HttpConnector:
             self._decide(c.place)
             return
         stale = c.reused and c.codec.unanswered and self._now - job.sent_at <= STALE_WITHIN
-        if stale and not job.repeated:
+        if stale and job.repeatable and not job.repeated:
             job.repeated = True
             job.conn = None
             pool.ask_again(exchange, self._now)

@@ -40,6 +40,9 @@ class HttpRequest:
     headers: Headers
     body: bytes = b""
     http_version: str = "1.1"
+    repeatable: bool = False
+    """Of a client: whether it may be sent again when nobody knows whether it was carried out. GET and
+    DELETE may in any case."""
 
     def __repr__(self) -> str:
         return f"HttpRequest({self.method} {self.target.partition('?')[0]})"

@@ -11,7 +11,8 @@ Whoever drives it says what happened and carries out `next_decision` until that 
 
 An exchange takes the connection that was idle last, for it is the least likely to be closed by now;
 else it has one opened, if there is room; else it waits, in order. A connection that becomes free
-before the one that is being opened is taken instead.
+before the one that is being opened is taken instead. One whose request must not be sent twice takes
+none that the server may be about to close.
 
 Room is counted in requests. Where the response is an event stream that stays open, it takes room of
 its own, so that streams keep no request from being sent; past a bound of streams they take that too.
@@ -34,7 +35,6 @@ from .exchange import ExchangeId
 CONNECT: Final = "connect_timeout"
 IDLE: Final = "idle_timeout"
 SURPLUS: Final = "max_idle"
-
 
 @attrs.frozen(kw_only=True)
 class PoolPolicy:
@@ -59,6 +59,11 @@ class PoolPolicy:
 
     idle_timeout: float = 30.0
     """How long an idle connection is kept; less where the server says that it ends it sooner."""
+
+    trusted_for: float = 4.0
+    """How long an idle connection is good for a request that must not be sent twice, a tool's call most
+    often, where the server does not say how long it keeps it: the least patient of the common servers
+    end it after 5 s, and what crosses with that is lost. Past it: another connection is opened."""
 
     connect_timeout: float = 10.0
     """For a connection to be made, proxy and TLS included. Past it: the exchange fails."""
@@ -96,7 +101,7 @@ class Drop:
 
     conn: ConnectionId
     reason: str
-    """`CONNECT`, `IDLE` or `SURPLUS`."""
+    """`CONNECT`, `IDLE` (also for one that was idle for too long to be trusted) or `SURPLUS`."""
     exchange: ExchangeId | None = None
 
 
@@ -119,16 +124,17 @@ class Pool:
         self._policy = policy
         self._numbers = count(1) if numbers is None else numbers
         """Names connections: shared by the pools of one connector."""
-        self._waiting: OrderedDict[ExchangeId, None] = OrderedDict()
-        """Exchanges in order. To take the first of many from a plain dict takes longer each time."""
-        self._again: OrderedDict[ExchangeId, None] = OrderedDict()
+        self._waiting: OrderedDict[ExchangeId, bool] = OrderedDict()
+        """Exchanges in order, and whether each must not be sent twice. To take the first of many from a
+        plain dict takes longer each time."""
+        self._again: OrderedDict[ExchangeId, bool] = OrderedDict()
         """Those that come before them, and need a new connection."""
         self._dialling: dict[ConnectionId, ExchangeId | None] = {}
         """Connections being opened, and who is to be first on them; None: whoever comes."""
         self._fresh: set[ExchangeId] = set()
         """Those in `_dialling` for whom only a new connection will do."""
-        self._idle: dict[ConnectionId, None] = {}
-        """The one that is idle longest comes first."""
+        self._idle: dict[ConnectionId, float] = {}
+        """Until when each can be trusted to be open. The one that is idle longest comes first."""
         self._busy: dict[ConnectionId, ExchangeId] = {}
         self._streams: set[ConnectionId] = set()
         self._used: set[ConnectionId] = set()
@@ -165,17 +171,17 @@ class Pool:
 
     # inputs --------------------------------------------------------------------------------------
 
-    def ask(self, exchange: ExchangeId, now: float) -> None:
-        """`exchange` wants a connection."""
+    def ask(self, exchange: ExchangeId, now: float, *, once: bool = False) -> None:
+        """`exchange` wants a connection. `once`: its request must not be sent twice."""
         if len(self._waiting) >= self._policy.max_waiting:
             self._decisions.append(Refuse(exchange))
             return
-        self._waiting[exchange] = None
+        self._waiting[exchange] = once
         self._assign(now)
 
     def ask_again(self, exchange: ExchangeId, now: float) -> None:
         """`exchange` wants a new connection, for the one it was on had ended. It has waited already."""
-        self._again[exchange] = None
+        self._again[exchange] = False
         self._assign(now)
 
     def forget(self, exchange: ExchangeId, now: float) -> None:
@@ -195,7 +201,7 @@ class Pool:
         """A connection is there."""
         exchange = self._dialling.pop(conn)
         if exchange is None:
-            self._rest(conn, now, self._policy.idle_timeout)
+            self._rest(conn, now, None)
         else:
             self._fresh.discard(exchange)
             self._carry(conn, exchange, reused=False)
@@ -210,8 +216,7 @@ class Pool:
         del self._busy[conn]
         self._streams.discard(conn)
         self._used.add(conn)
-        timeout = self._policy.idle_timeout
-        self._rest(conn, now, timeout if keep is None else min(timeout, keep))
+        self._rest(conn, now, keep)
 
     def ended(self, conn: ConnectionId, now: float) -> ExchangeId | None:
         """A connection is gone, or was never there. Returns the exchange that was to be carried on it."""
@@ -244,9 +249,9 @@ class Pool:
         while self.waits and self._room:
             queue = self._again or self._waiting
             fresh = queue is self._again
-            exchange, _ = queue.popitem(last=False)
-            if self._idle and not fresh:
-                conn, _ = self._idle.popitem()
+            exchange, once = queue.popitem(last=False)
+            conn = None if fresh else self._take_idle(now, trusted=once)
+            if conn is not None:
                 self._carry(conn, exchange, reused=conn in self._used)
                 continue
             if fresh:
@@ -261,17 +266,29 @@ class Pool:
                 self._timers.set(dialled, now + self._policy.connect_timeout, CONNECT)
                 self._decisions.append(Dial(dialled))
 
+    def _take_idle(self, now: float, *, trusted: bool) -> ConnectionId | None:
+        """The connection that was idle last, None if there is none. `trusted`: leave none that is not."""
+        while self._idle:
+            conn, until = self._idle.popitem()
+            if now < until or not trusted:
+                return conn
+            self._used.discard(conn)
+            self._timers.clear(conn)
+            self._decisions.append(Drop(conn, IDLE))
+        return None
+
     def _carry(self, conn: ConnectionId, exchange: ExchangeId, *, reused: bool) -> None:
         self._timers.clear(conn)
         self._busy[conn] = exchange
         self._decisions.append(Carry(conn, exchange, reused))
 
-    def _rest(self, conn: ConnectionId, now: float, keep: float) -> None:
-        """Nobody is on `conn`: give it to whoever waits, or keep it."""
-        self._idle[conn] = None
-        self._timers.set(conn, now + keep, IDLE)
+    def _rest(self, conn: ConnectionId, now: float, keep: float | None) -> None:
+        """Nobody is on `conn`, which the server keeps for `keep` seconds: give it away, or keep it."""
+        timeout = self._policy.idle_timeout
+        self._idle[conn] = now + (self._policy.trusted_for if keep is None else keep)
+        self._timers.set(conn, now + (timeout if keep is None else min(timeout, keep)), IDLE)
         self._assign(now)
-        if conn not in self._idle:
+        if self._idle.get(conn, now) <= now:
             return
         for dialled, exchange in self._dialling.items():
             if exchange is not None and exchange not in self._fresh:

@@ -48,4 +48,8 @@ class Recovery:
         """Whether `call` may be made twice."""
         if call.method == Method.CALL_TOOL:
             return isinstance(self.tools, EveryTool) or call.params.get("name") in self.tools
-        return spec_for(call.method) is not None or call.method in self.methods
+        return self.may_repeat_method(call.method)
+
+    def may_repeat_method(self, method: str) -> bool:
+        """Whether a message of `method`, other than ``tools/call``, may be sent twice."""
+        return spec_for(method) is not None or method in self.methods
