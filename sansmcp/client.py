@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from .clock import earliest
 from .errors import (
     ErrorCode,
     InvalidResponse,
@@ -127,6 +128,15 @@ class ClientEngine(Extending, Checking):
         for extension in extensions:
             for tag, parser in extension.result_types.items():
                 self.register_result_type(tag, parser, extension=extension.id)
+
+    def next_timeout(self) -> float | None:
+        """The absolute time at which `handle_timeout` wants to be called, or None."""
+        when = earliest(self._calls.deadlines, self._timers, self._round_timers, self._retries)
+        for part in self._parts.values():
+            at = part.next_timeout()
+            if at is not None and (when is None or at < when):
+                when = at
+        return when
 
     # verbs: any request --------------------------------------------------------------------------
 

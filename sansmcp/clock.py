@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from heapq import heapify, heappop, heappush
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-import attrs
+from .records import value
 
 K = TypeVar("K", bound=Hashable)
 
@@ -18,7 +18,7 @@ _COMPACT_AT = 64
 """Stale heap entries tolerated before a sweep; keeps memory within twice the live entries."""
 
 
-@attrs.frozen
+@value
 class ClockPair:
     """One moment on both clocks: `now` monotonic seconds, `unix` seconds since 1970.
 
@@ -99,3 +99,12 @@ class Deadlines(Generic[K]):
         while (when := self.next()) is not None and when <= now:
             _, _, key = heappop(self._heap)
             yield key, self._live.pop(key)[2]
+
+
+def earliest(*tables: Deadlines[Any]) -> float | None:
+    """The earliest time that is armed in any of them, or None."""
+    found: float | None = None
+    for table in tables:
+        if table._heap and (when := table.next()) is not None and (found is None or when < found):
+            found = when
+    return found

@@ -73,7 +73,7 @@ def _of(table: str, subject: str, machine: Machine[Any, Any]) -> MachineDescript
 
 def _deadlines(engine: Endpoint) -> tuple[tuple[str, float], ...]:
     pending: list[tuple[str, float]] = []
-    for number, when, reason in engine._calls._deadlines.pending():
+    for number, when, reason in engine._calls.deadlines.pending():
         pending.append((f"{reason} of call #{number}", when))
     for name in ("_timers", "_round_timers", "_retries"):
         timers = getattr(engine, name, None)

@@ -25,6 +25,8 @@ class LineServer(LineTransport[ServerEngine]):
     its side.
     """
 
+    _is_server = True
+
     def __init__(self, engine: ServerEngine, *, now: float, grace: float = 10.0) -> None:
         super().__init__(engine, now=now)
         self._grace = grace
@@ -35,15 +37,6 @@ class LineServer(LineTransport[ServerEngine]):
     @property
     def finished(self) -> bool:
         return self._ended and not self._ops
-
-    @property
-    def wants_data(self) -> bool:
-        return super().wants_data and not self._writes_paused
-
-    @property
-    def _holds_lines(self) -> bool:
-        # one read can hold thousands of requests, and each answer can be large
-        return self._writes_paused
 
     def accepted(self, conn: ConnectionId, now: float) -> None:
         """The stream is there."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from typing import Final, Generic, TypeVar
+from typing import ClassVar, Final, Generic, TypeVar
 
 from .clock import Deadlines
 from .errors import PeerFault
@@ -36,8 +36,12 @@ E = TypeVar("E", bound=Endpoint)
 class StreamTransport(ABC, Generic[E]):
     """An engine on a byte stream. The same machine to its driver whatever the role and the framing."""
 
+    _is_server: ClassVar[bool] = False
+
     def __init__(self, engine: E, *, now: float) -> None:
         self.engine: Final = engine
+        self._said: Final = engine._events
+        """What the engine said and was not looked at yet."""
         self._now = now
         self._conn: ConnectionId = 0
         self._ops: deque[Op] = deque()
@@ -53,7 +57,8 @@ class StreamTransport(ABC, Generic[E]):
 
     def next_op(self) -> Op | None:
         """The next thing to do, or None. Writes that came together are one op."""
-        self._pump()
+        if self._said or self._lines_left:
+            self._pump()
         return self._ops.popleft() if self._ops else None
 
     def next_event(self) -> Event | None:
@@ -68,7 +73,10 @@ class StreamTransport(ABC, Generic[E]):
     @property
     def wants_data(self) -> bool:
         """False while reading more would exceed a limit: then stop reading."""
-        return self.engine.wants_data and len(self._events) < self.engine.limits.max_buffered_events
+        if self._writes_paused and self._is_server:
+            return False
+        engine = self.engine
+        return engine.wants_data and len(self._events) < engine.limits.max_buffered_events
 
     @property
     @abstractmethod
@@ -79,7 +87,8 @@ class StreamTransport(ABC, Generic[E]):
 
     def receive_data(self, conn: ConnectionId, data: bytes | bytearray, now: float) -> None:
         """Bytes came from the peer, in whatever pieces."""
-        self._tick(now)
+        if now > self._now:
+            self._now = now
         if conn == self._conn and not self._input_ended:
             self._receive(data)
             self._feed()
@@ -94,7 +103,8 @@ class StreamTransport(ABC, Generic[E]):
     def pause_writing(self, conn: ConnectionId) -> None:
         """What was written piles up: the peer does not read.
 
-        A client reads on all the same, which may be what the server waits for.
+        A client reads on all the same, which may be what the server waits for. A server does not: one
+        read can hold thousands of requests, and each answer can be large.
         """
         if conn == self._conn:
             self._writes_paused = True
@@ -126,21 +136,16 @@ class StreamTransport(ABC, Generic[E]):
     def _feed(self) -> None:
         """Give the engine the messages that are there, as far as it takes any."""
         engine = self.engine
-        while engine.wants_data and not self._holds_lines:
+        while engine.wants_data and not (self._writes_paused and self._is_server):
             line = self._next_message()
-            if line is None:
+            if type(line) is bytes:
+                engine.receive_message(line, now=self._now, origin=self._conn)
+            elif line is None:
                 self._lines_left = False
                 return
-            if isinstance(line, LineFault):
-                self._on_fault(line)
             else:
-                engine.receive_message(line, now=self._now, origin=self._conn)
+                self._on_fault(line)
         self._lines_left = True
-
-    @property
-    def _holds_lines(self) -> bool:
-        """Whether even messages that were received have to wait."""
-        return False
 
     def _on_fault(self, fault: LineFault) -> None:
         match fault.fault:
@@ -164,10 +169,11 @@ class StreamTransport(ABC, Generic[E]):
 
     def _pump(self) -> None:
         """Carry out what the engine wants sent; pass the rest on, in order."""
-        engine = self.engine
         if self._lines_left:
             self._feed()
-        while (event := engine.next_event()) is not None:
+        said = self._said
+        while said:
+            event = said.popleft()
             match event:
                 case SendRequest() | SendResponse() | SendNotification():
                     self._out.append(self._encode(event.data))
@@ -179,7 +185,8 @@ class StreamTransport(ABC, Generic[E]):
                     self._on_reconnect(event)
                 case _:
                     self._events.append(event)
-        self._flush()
+        if self._out:
+            self._flush()
 
     def _flush(self) -> None:
         if self._out:

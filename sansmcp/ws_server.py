@@ -42,6 +42,8 @@ class WebSocketServer(WebSocketTransport[ServerEngine]):
     `pings` says when a silent client is asked whether it is there.
     """
 
+    _is_server = True
+
     def __init__(
         self,
         engine: ServerEngine,
@@ -62,14 +64,6 @@ class WebSocketServer(WebSocketTransport[ServerEngine]):
     @property
     def finished(self) -> bool:
         return self._ended and not self._ops
-
-    @property
-    def wants_data(self) -> bool:
-        return super().wants_data and not self._writes_paused
-
-    @property
-    def _holds_lines(self) -> bool:
-        return self._writes_paused
 
     @property
     def _may_write(self) -> bool:

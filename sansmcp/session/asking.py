@@ -433,11 +433,6 @@ class Asking(ClientConnection):
             self._drop_questions("the connection has ended" if error is None else str(error))
         super()._close(error)
 
-    def next_timeout(self) -> float | None:
-        """The absolute time at which `handle_timeout` wants to be called, or None."""
-        a, b = super().next_timeout(), self._round_timers.next()
-        return b if a is None else a if b is None else min(a, b)
-
     def handle_timeout(self, now: float) -> None:
         """Let every deadline that has passed take effect. Harmless at any time."""
         now = self._tick(now)

@@ -179,7 +179,8 @@ class CallTable:
         self._by_id: dict[RequestId, Call] = {}
         self._by_token: dict[RequestId, Call] = {}
         self._ended_ids: dict[RequestId, None] = {}
-        self._deadlines: Deadlines[int] = Deadlines()
+        self.deadlines: Deadlines[int] = Deadlines()
+        """Of calls, by their numbers."""
         self._last_number = 0
         self._last_id = 0
         self._asked = 0
@@ -197,7 +198,7 @@ class CallTable:
             "calls": len(self._calls),
             "waiting_ids": len(self._by_id),
             "progress_tokens": len(self._by_token),
-            "deadlines": len(self._deadlines),
+            "deadlines": len(self.deadlines),
             "ended_ids": len(self._ended_ids),
         }
 
@@ -254,9 +255,9 @@ class CallTable:
         call.machine.fire(how)
         if call.total_timeout is not None and call.total_at is None:
             call.total_at = now + call.total_timeout
-        self._deadlines.clear(call.number)
+        self.deadlines.clear(call.number)
         if call.total_at is not None:
-            self._deadlines.set(call.number, call.total_at, "total_timeout")
+            self.deadlines.set(call.number, call.total_at, "total_timeout")
 
     def asked(self, call: Call | None) -> None:
         """The server asks something for `call`, or for any: its silence is ours meanwhile."""
@@ -277,9 +278,9 @@ class CallTable:
 
     def pause(self, call: Call) -> None:
         """Nothing of `call` is on its way, for a reason on this side: only its total time runs."""
-        self._deadlines.clear(call.number)
+        self.deadlines.clear(call.number)
         if call.total_at is not None:
-            self._deadlines.set(call.number, call.total_at, "total_timeout")
+            self.deadlines.set(call.number, call.total_at, "total_timeout")
 
     def unpause(self, call: Call, now: float) -> None:
         """`call` is on its way again: its idle time starts anew."""
@@ -288,14 +289,14 @@ class CallTable:
     def requeue(self, call: Call) -> None:
         """Take a call back: its answer will not come, but it will be sent again."""
         self._forget_wire(call)
-        self._deadlines.clear(call.number)
+        self.deadlines.clear(call.number)
         call.machine.fire(CallInput.QUEUE)
 
     def end(self, call: Call, how: CallInput) -> None:
         """Let go of a call; late answers to its id are recognised for a while."""
         call.machine.fire(how)
         self._forget_wire(call)
-        self._deadlines.clear(call.number)
+        self.deadlines.clear(call.number)
         self._calls.pop(call.number, None)
 
     def progressed(self, call: Call, now: float) -> None:
@@ -306,7 +307,7 @@ class CallTable:
     def lasts(self, call: Call) -> None:
         """Let a call that was sent take as long as it does."""
         call.idle_timeout = call.total_timeout = call.total_at = None
-        self._deadlines.clear(call.number)
+        self.deadlines.clear(call.number)
 
     def waiting(self, request_id: RequestId) -> Call | None:
         """The call that waits under exactly this id (type included)."""
@@ -318,12 +319,9 @@ class CallTable:
     def recently_ended(self, request_id: RequestId) -> bool:
         return request_id in self._ended_ids
 
-    def next_timeout(self) -> float | None:
-        return self._deadlines.next()
-
     def expired(self, now: float) -> Iterator[tuple[Call, str]]:
         """Each call whose deadline passed, with the deadline's name."""
-        for number, reason in self._deadlines.expired(now):
+        for number, reason in self.deadlines.expired(now):
             call = self._calls[number]
             if reason != "timeout" or not self._was_asked(call, now):
                 yield call, reason
@@ -351,7 +349,7 @@ class CallTable:
             if when is None or idle_at < when:
                 when, reason = idle_at, "timeout"
         if when is not None:
-            self._deadlines.set(call.number, when, reason)
+            self.deadlines.set(call.number, when, reason)
 
     def _forget_wire(self, call: Call) -> None:
         request_id = call.request_id

@@ -200,11 +200,6 @@ class ClientConnection(Negotiation):
         else:
             self._held.append(call)
 
-    def next_timeout(self) -> float | None:
-        """The absolute time at which `handle_timeout` wants to be called, or None."""
-        a, b = self._calls.next_timeout(), self._timers.next()
-        return b if a is None else a if b is None else min(a, b)
-
     def handle_timeout(self, now: float) -> None:
         """Let every deadline that has passed take effect. Harmless at any time."""
         now = self._tick(now)

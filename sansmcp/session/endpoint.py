@@ -93,7 +93,7 @@ class Endpoint(ABC):
 
     def next_timeout(self) -> float | None:
         """The absolute time at which `handle_timeout` wants to be called, or None."""
-        return self._calls.next_timeout()
+        return self._calls.deadlines.next()
 
     @property
     def wants_data(self) -> bool:

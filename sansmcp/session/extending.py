@@ -214,13 +214,6 @@ class Extending(Asking):
             if round_.call is not None and round_.call.round is round_:
                 round_.call.round = None
 
-    def next_timeout(self) -> float | None:
-        """The absolute time at which `handle_timeout` wants to be called, or None."""
-        if not self._parts:
-            return super().next_timeout()
-        times = [super().next_timeout(), *(part.next_timeout() for part in self._parts.values())]
-        return min((when for when in times if when is not None), default=None)
-
     def handle_timeout(self, now: float) -> None:
         """Let every deadline that has passed take effect. Harmless at any time."""
         self._tick(now)

@@ -182,11 +182,6 @@ class Listening(ClientConnection):
         super().session_lost(now=now)
         self._lose_session(ConnectionEnded("the session has expired"))
 
-    def next_timeout(self) -> float | None:
-        """The absolute time at which `handle_timeout` wants to be called, or None."""
-        a, b = super().next_timeout(), self._retries.next()
-        return b if a is None else a if b is None else min(a, b)
-
     def handle_timeout(self, now: float) -> None:
         """Let every deadline that has passed take effect. Harmless at any time."""
         now = self._tick(now)

@@ -122,7 +122,7 @@ class _Writer:
             "answeredGarbage": self.engine._answered_garbage,
             "inputEnded": self.engine._input_ended,
             "calls": [self.call(call) for call in self.calls],
-            "deadlines": self.deadlines(table._deadlines),
+            "deadlines": self.deadlines(table.deadlines),
             "lastNumber": table._last_number,
             "lastId": table._last_id,
             "endedIds": list(table._ended_ids),
@@ -316,7 +316,7 @@ class _Reader:
         if answered_at is not None:
             table._answered_at = answered_at
         for number, left, reason in raw["deadlines"]:
-            table._deadlines.set(self.calls[number].number, now + left, reason)
+            table.deadlines.set(self.calls[number].number, now + left, reason)
 
     def at(self, left: float | None) -> float | None:
         return None if left is None else self.now + left
