@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import attrs
 import h11
 import pytest
 from hypothesis import given, settings
@@ -26,7 +28,7 @@ from sansmcp.wire.http1 import (
     ResponseHead,
 )
 from sansmcp.wire.http1_body import ChunkedBody
-from sansmcp.wire.http1_head import HeadBuffer
+from sansmcp.wire.http1_head import HeadBuffer, LastHead, read_request, read_response
 
 from .vectors.http1_messages import (
     ANSWERED,
@@ -253,6 +255,60 @@ def test_what_a_head_says() -> None:
     assert isinstance(answer, ResponseHead)
     assert (answer.status, answer.reason, answer.http_version) == (404, "Nä", "1.1")
     assert answer.headers == {"a": "b", "content-length": "0"}
+
+
+lines = st.sampled_from(
+    [b"content-length: 17", b"Content-Length:5", b"CONTENT-LENGTH: 007 ", b"Content-Length:", b" 3"]
+    + [b"content-length: " + digits * 19 for digits in (b"9", b"1,")]
+    + [b"x-content-length: 4", b" content-length: 6", b"a: content-length: 2", b"Transfer-Encoding: chunked"]
+    + [b"connection: close", b"expect: 100-continue"]
+)
+ends = st.sampled_from([b"\r\n", b"\r\n", b"\r\n", b"\n"])
+others = st.sampled_from(
+    [b"0", b"7", b"123", b"00", b"9" * 18, b"9" * 19, b"", b"x", b"-1", b"1,1", b"5\r\na: b", b" 5"]
+)
+
+
+@pytest.mark.req("R11")
+@settings(max_examples=600, deadline=None)
+@given(st.booleans(), st.lists(st.tuples(lines, ends), max_size=5), others, st.data())
+def test_a_head_like_the_last_one_says_what_it_says_alone(
+    answer: bool, fields: list[tuple[bytes, bytes]], other: bytes, data: st.DataObject
+) -> None:
+    """Whatever the first head is, and whatever stands in the next one in the place of some digits."""
+    begin = b"HTTP/1.1 200 OK\r\n" if answer else b"POST /mcp HTTP/1.1\r\nHost: x\r\n"
+    first = begin + b"".join(line + end for line, end in fields) + b"\r\n"
+    runs = [match.span() for match in re.finditer(rb"[0-9]+", first)]
+    start, stop = data.draw(st.sampled_from(runs))
+    read: Any = read_response if answer else read_request
+    last: LastHead[Any] = LastHead()
+    known = read(first, 100)
+    if isinstance(known, RequestHead | ResponseHead):
+        last.keep(first, known)
+    for given_head in (first, first[:start] + other + first[stop:], first):
+        again = last.read(given_head)
+        if again is not None:
+            fresh = read(given_head, 100)
+            assert attrs.asdict(again) == attrs.asdict(fresh)
+            assert list(again.headers) == list(fresh.headers)
+            again.headers.clear()  # it is nobody else's
+
+
+@pytest.mark.parametrize("extra", [b"", b"expect: 100-continue\r\n", b"a: " + b"b" * 2048 + b"\r\n"])
+def test_only_the_digits_of_the_length_may_differ_from_the_last_head(extra: bytes) -> None:
+    last: LastHead[RequestHead] = LastHead()
+    shape = b"POST /mcp HTTP/1.1\r\nhost: x\r\nContent-Length: %b\r\n" + extra + b"\r\n"
+    assert last.read(shape % b"2") is None
+    for length in (b"2", b"0123", b"0"):
+        known = read_request(shape % length, 100)
+        assert isinstance(known, RequestHead)
+        last.keep(shape % length, known)
+        again = last.read(shape % b"45")
+        assert (again is not None) is (extra == b"")
+        assert again is None or (again.content_length, again.headers["content-length"]) == (45, "45")
+        assert last.read(shape.replace(b"host: x", b"host: y") % length) is None
+        for other in (b"", b"5x", b"9" * 19):
+            assert last.read(shape % other) is None
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from ..errors import LocalProtocolError, PeerFault
 from ..limits import CLIENT_LIMITS, Limits
 from .http1_body import BodyReader, ChunkedBody, EndlessBody, SizedBody
 from .http1_connection import BODYLESS, CLOSE, NO_FIELDS, Http1Connection, Reading, Writing
-from .http1_events import BodyEnd, HttpEvent, HttpFault, InformationalHead
-from .http1_head import FieldBlock, Fields, HeadProblem, encode_request, read_response, wants_close
+from .http1_events import BodyEnd, HttpEvent, HttpFault, InformationalHead, ResponseHead
+from .http1_head import FieldBlock, Fields, HeadProblem, LastHead, encode_request, read_response, wants_close
 
 _WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
 
@@ -27,6 +27,7 @@ class Http1Client(Http1Connection):
 
     def __init__(self, limits: Limits = CLIENT_LIMITS) -> None:
         super().__init__(limits, of_client=False, reading=Reading.PAUSED)
+        self._last: Final[LastHead[ResponseHead]] = LastHead()
         self._method = ""
         self._left = 0  # bytes that the request still lacks
         self._heard = False  # something of the response came, be it a status 1xx
@@ -148,11 +149,15 @@ class Http1Client(Http1Connection):
 
     def _on_head(self, head: bytes) -> HttpEvent:
         self._heard = True
-        response = read_response(head, self._limits.max_headers)
-        if isinstance(response, HeadProblem):
-            return self._fail(response.fault, response.detail, response.status)
-        if isinstance(response, InformationalHead):
-            return response
+        response = self._last.read(head)
+        if response is None:
+            read = read_response(head, self._limits.max_headers)
+            if isinstance(read, HeadProblem):
+                return self._fail(read.fault, read.detail, read.status)
+            if isinstance(read, InformationalHead):
+                return read
+            response = read
+            self._last.keep(head, response)
         headers = response.headers
         self._close = self._close or wants_close(headers, response.http_version)
         body: BodyReader

@@ -38,6 +38,15 @@ class RequestHead:
     close: bool
     """Whether the client wants this to be the last request of the connection."""
 
+    def again(self, length: str | None) -> RequestHead:
+        """The same head, with these digits as its ``content-length``, if it has one; not for ``expect``."""
+        headers, known = self.headers.copy(), self.content_length
+        if length is not None:
+            headers["content-length"], known = length, int(length)
+        return RequestHead(
+            self.method, self.target, headers, self.http_version, known, self.expects_continue, self.close
+        )
+
 
 @attrs.define(eq=False)
 class ResponseHead:
@@ -51,6 +60,13 @@ class ResponseHead:
     """``"1.1"`` or ``"1.0"``."""
     deviations: tuple[PeerFault, ...] = ()
     """What had to be read leniently: BARE_LINE_FEED, FOLDED_HEADER. Empty for a correct head."""
+
+    def again(self, length: str | None) -> ResponseHead:
+        """The same head, with these digits as its ``content-length``, if it has one."""
+        headers = self.headers.copy()
+        if length is not None:
+            headers["content-length"] = length
+        return ResponseHead(self.status, headers, self.reason, self.http_version, self.deviations)
 
 
 @attrs.define(eq=False)
