@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterator
 from heapq import heapify, heappop, heappush
 from typing import Any, Generic, TypeVar
 
-from .records import value
+from .records import frozen
 
 K = TypeVar("K", bound=Hashable)
 
@@ -18,7 +18,7 @@ _COMPACT_AT = 64
 """Stale heap entries tolerated before a sweep; keeps memory within twice the live entries."""
 
 
-@value
+@frozen
 class ClockPair:
     """One moment on both clocks: `now` monotonic seconds, `unix` seconds since 1970.
 

@@ -11,6 +11,7 @@ from .clock import ClockPair
 from .errors import McpError, PeerFault
 from .events import Event, Harmless, ListKind
 from .limits import Limits
+from .records import frozen
 from .revisions import Era, Revision
 from .session.calls import Call, IncomingRequest
 from .wire.jsoncodec import JsonValue
@@ -130,7 +131,7 @@ def _deaf(*told: object) -> None:
     return
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Host:
     """What handlers can have of whoever calls them, beyond being called."""
 

@@ -26,6 +26,7 @@ from .context import Answers, Context
 from .dialogue import Turn
 from .errors import LocalProtocolError
 from .questions import Ask, NeedsInput, PagesFirst, Question, as_ask
+from .records import frozen
 from .revisions import Revision
 from .session.calls import IncomingRequest
 
@@ -41,14 +42,14 @@ class NeedsLoop(LocalProtocolError):  # noqa: N818  (a kind of LocalProtocolErro
     """A handler was run without a loop, and waits for something else than an answer of the client."""
 
 
-@attrs.frozen
+@frozen
 class Ended:
     """A handler is done; `value` is what it returned, or something to await that."""
 
     value: Any
 
 
-@attrs.frozen
+@frozen
 class Raised:
     """A handler ended with an exception."""
 

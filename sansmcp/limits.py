@@ -6,13 +6,13 @@ an event (`LimitHit`) or an error; nothing is dropped in silence.
 
 from __future__ import annotations
 
-import attrs
+from .records import frozen
 
 KIB = 1024
 MIB = 1024 * KIB
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Limits:
     """Sizes and counts that one engine or transport never exceeds."""
 
@@ -112,7 +112,7 @@ CLIENT_LIMITS = Limits()
 SERVER_LIMITS = Limits(max_message=16 * MIB, max_body=4 * MIB)
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Timeouts:
     """How long a client waits, in seconds. None means: this deadline is off."""
 

@@ -17,6 +17,7 @@ import attrs
 
 from .errors import CapabilityMissing, LocalProtocolError, SansmcpError
 from .forms import check_form
+from .records import frozen
 from .revisions import LATEST, Revision
 from .session.gates import lacking, merged
 from .types.content import TextContent
@@ -47,7 +48,7 @@ Message: TypeAlias = "SamplingMessage | Mapping[str, Any] | str"
 """One message of a conversation; text is said by the user."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Question(ABC, Generic[A]):
     """One thing to ask the client; `A` is the class of its answer.
 
@@ -91,7 +92,7 @@ class Question(ABC, Generic[A]):
         return []
 
 
-@attrs.frozen
+@frozen
 class Elicit(Question[ElicitResult]):
     """Ask the user to fill in a form.
 
@@ -132,7 +133,7 @@ class Elicit(Question[ElicitResult]):
         return dict(schema) if isinstance(schema, Mapping) else unstructure(schema, LATEST)
 
 
-@attrs.frozen
+@frozen
 class ElicitUrl(Question[ElicitResult]):
     """Ask the user to go to a web page. That they accept says only that they will.
 
@@ -162,7 +163,7 @@ class ElicitUrl(Question[ElicitResult]):
         return unstructure(asked, revision)
 
 
-@attrs.frozen
+@frozen
 class Sample(Question[CreateMessageResult]):
     """Ask the client's model to go on with a conversation. Deprecated in 2026-07-28.
 
@@ -224,7 +225,7 @@ class Sample(Question[CreateMessageResult]):
         return unstructure(asked, revision)
 
 
-@attrs.frozen
+@frozen
 class ListRoots(Question[ListRootsResult]):
     """Ask for the places the client works on. Deprecated in 2026-07-28.
 
@@ -245,7 +246,7 @@ class ListRoots(Question[ListRootsResult]):
         return {}
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Ask(Generic[A]):
     """Questions of a handler, to be answered together: ``await`` it, or ``yield`` it in a generator.
 
@@ -268,7 +269,7 @@ Waiter: TypeAlias = Callable[[Ask[Any]], Awaitable[Any]]
 """Lets a coroutine wait for the value of an `Ask`."""
 
 
-@attrs.frozen
+@frozen
 class NeedsInput:
     """Returned by a handler that wants answers first, and then to be called again.
 

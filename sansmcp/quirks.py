@@ -12,12 +12,11 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-import attrs
-
 from .errors import LocalProtocolError
+from .records import frozen
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class SessionLost:
     """How a legacy server says over HTTP that it does not know a session, other than by 404."""
 
@@ -28,7 +27,7 @@ class SessionLost:
     """What is in the error's message, whatever its case."""
 
 
-@attrs.frozen
+@frozen
 class ReadAsJson:
     """A type of body, other than ``application/json``, that an answer is read as JSON under."""
 
@@ -36,7 +35,7 @@ class ReadAsJson:
     """Without parameters, in lower case; empty: no type is given."""
 
 
-@attrs.frozen
+@frozen
 class NoCancel:
     """The server is not told that a call is cancelled. It works on, and its answer is ignored."""
 
@@ -44,7 +43,7 @@ class NoCancel:
 Rule: TypeAlias = SessionLost | ReadAsJson | NoCancel
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Quirk:
     """A leniency with its name."""
 
@@ -84,7 +83,7 @@ QUIRKS: Final[Mapping[str, Quirk]] = MappingProxyType(
 """The quirks that have a name here. Others are made of the same rules."""
 
 
-@attrs.frozen
+@frozen
 class Quirks:
     """Those that were chosen."""
 

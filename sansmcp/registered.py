@@ -15,11 +15,12 @@ import attrs
 from .errors import LocalProtocolError
 from .invocation import Handler
 from .questions import AnyQuestion
+from .records import frozen
 from .results import tool_result
 from .revisions import Revision
 from .schema import CONTEXT_PARAMETER, is_record, takes_context
 from .session.hints import Keep
-from .signature import ArgumentError, Arguments, arguments_of, plain
+from .signature import ArgumentError, Arguments, arguments_of, plain, returns_rich
 from .types.base import UNSET
 from .types.results import CacheableResult
 from .types.tools import CallToolResult
@@ -29,7 +30,7 @@ _MISSING: Final = object()
 _SIMPLE: Final = frozenset({str, dict, list, int, float, bool, type(None)})
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Registered:
     """One registered thing. Its function is looked at once: that costs more than the rest of a call."""
 
@@ -109,7 +110,7 @@ class Checks:
     result: SchemaCheck | None = None
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class RegisteredTool(Registered):
     """A tool: `definition` is a `Tool`."""
 
@@ -119,6 +120,13 @@ class RegisteredTool(Registered):
     @arguments.default
     def _read_arguments(self) -> Arguments | None:
         return arguments_of(self.function)
+
+    _returns_rich: bool = attrs.field(init=False, repr=False)
+    """Whether what the handler returns may hold, anywhere in it, what is no JSON yet."""
+
+    @_returns_rich.default
+    def _read_returns_rich(self) -> bool:
+        return returns_rich(self.function)
 
     _checks: list[Checks] = attrs.field(factory=list, init=False, repr=False)
 
@@ -158,7 +166,9 @@ class RegisteredTool(Registered):
         Raises LocalProtocolError for what is no result, or none that the tool's output schema allows.
         """
         kind = type(value)
-        made = tool_result(plain(value) if kind not in _SIMPLE and is_record(kind) else value, revision)
+        if self._returns_rich or (kind not in _SIMPLE and is_record(kind)):
+            value = plain(value)
+        made = tool_result(value, revision)
         check = self._checks[0].result if self._checks else None
         if check is not None:
             content, failed = _structured(made)

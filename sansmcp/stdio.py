@@ -19,6 +19,7 @@ from .client import ClientEngine
 from .errors import LocalProtocolError, SpawnFailed
 from .events import Reconnect
 from .ops import CloseWrite, ConnectionId, Kill, Spawn, Terminate
+from .records import frozen
 from .revisions import Era
 from .states import PROCESS, Machine, ProcessInput, ProcessState
 from .stream import LineTransport
@@ -52,7 +53,7 @@ def child_environment(
     return chosen
 
 
-@attrs.frozen
+@frozen
 class Command:
     """How to start a server. `env` is the child's whole environment: see `child_environment`."""
 
@@ -68,7 +69,7 @@ class Command:
         return self.argv[0]
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ShutdownLadder:
     """How long a child may take to leave, in seconds, before the next rung."""
 
@@ -78,7 +79,7 @@ class ShutdownLadder:
     """After that; then it is killed."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class RestartPolicy:
     """Whether a server that ends unasked is started again.
 

@@ -13,9 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 from urllib.parse import quote, unquote
 
-import attrs
-
 from .errors import LocalProtocolError
+from .records import frozen
 
 TemplateValue: TypeAlias = str | int | float | Sequence[str] | Mapping[str, str] | None
 """What a variable is given: text, a list, or names and values; None: left out."""
@@ -38,7 +37,7 @@ _ENDS: Final = "/?#"
 """What a plain part never holds unescaped: it would belong to another part of the URI."""
 
 
-@attrs.frozen
+@frozen
 class _Operator:
     """How one kind of expression is written (RFC 6570, appendix A)."""
 
@@ -62,7 +61,7 @@ _OPERATORS: Final = {
 }
 
 
-@attrs.frozen
+@frozen
 class _Variable:
     name: str
     explode: bool
@@ -70,13 +69,13 @@ class _Variable:
     """How many characters of the value count; None: all."""
 
 
-@attrs.frozen
+@frozen
 class _Expression:
     operator: str
     variables: tuple[_Variable, ...]
 
 
-@attrs.frozen
+@frozen
 class _Part:
     """What a match reads one variable from."""
 

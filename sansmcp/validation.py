@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
-import attrs
-
 from .errors import LocalProtocolError
+from .records import frozen
 from .wire.jsoncodec import JsonValue
 
 SchemaCheck: TypeAlias = Callable[[Any], "str | None"]
@@ -77,7 +76,7 @@ class UnusableSchemaError(LocalProtocolError):
     """A schema is not one to check anything against; says why."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class SchemaLimits:
     """What a schema may be, at most. Past it, it is not used, and that is told."""
 

@@ -12,8 +12,6 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-import attrs
-
 from sansmcp.app import App
 from sansmcp.clock import ClockPair
 from sansmcp.context import Answers, Context, Host
@@ -22,6 +20,7 @@ from sansmcp.events import Event, RequestCancelled, RequestFailed, RequestReceiv
 from sansmcp.invocation import Ended, Invocation, Raised, Step
 from sansmcp.line_server import LineServer
 from sansmcp.questions import Ask
+from sansmcp.records import frozen
 from sansmcp.session.calls import Call, IncomingRequest
 from sansmcp.spans import SpannedAnswers
 
@@ -305,7 +304,7 @@ def _resolve(over: asyncio.Future[None]) -> None:
         over.set_result(None)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Wait:
     """Somebody who waits for answers."""
 

@@ -17,6 +17,7 @@ import attrs
 
 from ..errors import LocalProtocolError, McpError, PeerFault, SansmcpError
 from ..events import Event, Harmless
+from ..records import frozen
 from ..revisions import LATEST
 from ..session.modern import missing_capability
 from ..types.convert import structure
@@ -35,7 +36,7 @@ ResultParser: TypeAlias = Callable[[dict[str, Any]], Any]
 """Makes an object of a raw result."""
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class ExtensionMethod:
     """A request that an extension's clients send to its servers."""
 

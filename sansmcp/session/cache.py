@@ -16,6 +16,7 @@ import attrs
 
 from ..errors import LocalProtocolError
 from ..events import ListKind
+from ..records import frozen, record
 from ..types.methods import Method, spec_for
 from .hints import MAX_TTL, Hints
 
@@ -36,7 +37,7 @@ _Key: TypeAlias = tuple[Hashable, str, str, str | None]
 """Server, method, what makes the request the same as another one, and whether it is the whole list."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class CacheUse:
     """How one client uses a cache: which one, for which server, on whose behalf.
 
@@ -51,7 +52,7 @@ class CacheUse:
     stale_on_error: bool = False
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Ticket:
     """Taken when a request leaves; what is answered is kept only if nothing was invalidated meanwhile."""
 
@@ -61,7 +62,7 @@ class Ticket:
     """When the request left. Pages are as old as the first of them may be."""
 
 
-@attrs.define(eq=False)
+@record
 class _Entry:
     raw: dict[str, Any]
     received: float
@@ -69,7 +70,7 @@ class _Entry:
     size: int
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Hit:
     """A result that was kept."""
 
@@ -227,7 +228,7 @@ class ResponseCache:
         self._bytes -= self._entries.pop(stored).size
 
 
-@attrs.frozen
+@frozen
 class _Private:
     """An owner: never equal to what marks public results."""
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-import attrs
-
 from ..errors import OutputMismatch, PeerFault, RemoteProtocolError
 from ..events import DeviationTolerated, LimitHit
+from ..records import record
 from ..revisions import Revision
 from ..types.lifecycle import Implementation
 from ..types.methods import Method
@@ -34,7 +33,7 @@ _NAMES_SINCE: Final = Revision.V2025_11_25
 _SHOWN: Final = 3
 
 
-@attrs.define(eq=False)
+@record
 class Output:
     """The output schema of one tool, compiled when its first result comes."""
 

@@ -16,6 +16,7 @@ from typing import Any, Literal
 import attrs
 
 from ..errors import MODERN_ONLY_CODES, ErrorCode, LocalProtocolError
+from ..records import frozen
 from ..revisions import (
     ALL_REVISIONS,
     LEGACY_REVISIONS,
@@ -27,21 +28,21 @@ from ..revisions import (
 # modes: what the application asks for ------------------------------------------------------------
 
 
-@attrs.frozen
+@frozen
 class Auto:
     """Probe, then speak the newest version in common. `revisions` narrows what is offered."""
 
     revisions: tuple[Revision, ...] = ALL_REVISIONS
 
 
-@attrs.frozen
+@frozen
 class Legacy:
     """Open with `initialize`; never probe."""
 
     revisions: tuple[Revision, ...] = LEGACY_REVISIONS
 
 
-@attrs.frozen
+@frozen
 class Pin:
     """Speak exactly this revision: no probe, no fallback."""
 
@@ -60,7 +61,7 @@ class TransportKind(Enum):
     """One exchange per request."""
 
 
-@attrs.frozen
+@frozen
 class Verdict:
     """What is known of a server's era; plain data to remember between connections."""
 
@@ -102,7 +103,7 @@ class Outcome(Enum):
     NETWORK_ERROR = auto()
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class ProbeOutcome:
     """One answer (or none) to the probe."""
 
@@ -115,7 +116,7 @@ class ProbeOutcome:
     detail: str = ""
 
 
-@attrs.frozen
+@frozen
 class Evidence:
     """One entry of the trail that led to the decision."""
 
@@ -149,7 +150,7 @@ class Step(Enum):
     """A typed error; nothing was learnt."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class NextStep:
     """A step, the version it uses, and the reason in words."""
 
@@ -158,7 +159,7 @@ class NextStep:
     reason: str
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class ProbeContext:
     """What the classification may depend on besides the outcome."""
 
@@ -258,7 +259,7 @@ def classify_probe(outcome: ProbeOutcome, context: ProbeContext) -> NextStep:
             return NextStep(Step.FAIL, None, outcome.detail or "network error")
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class HandshakeContext:
     """What led to the `initialize` whose answer is classified."""
 

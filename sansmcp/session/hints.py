@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-import attrs
+from ..records import frozen
 
 MAX_TTL: Final = 24 * 3600.0
 """Seconds that a result is kept at most, whatever its server allows."""
 
 
-@attrs.frozen
+@frozen
 class Hints:
     """What a result says of its keeping. See `read_hints`."""
 
@@ -50,7 +50,7 @@ def read_hints(raw: Mapping[str, Any]) -> Hints:
     return Hints(seconds, scope == "public", odd)
 
 
-@attrs.frozen
+@frozen
 class Keep:
     """What a server allows clients: to keep a result for `seconds`, and with `public` for everybody.
 

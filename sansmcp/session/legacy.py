@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-import attrs
-
 from ..errors import LocalProtocolError, PeerFault, RemoteProtocolError
+from ..records import frozen
 from ..revisions import Revision, known_revision
 from ..wire.jsonrpc import RequestId
 
@@ -37,7 +36,7 @@ def initialize_params(
     }
 
 
-@attrs.frozen
+@frozen
 class Handshake:
     """What an InitializeResult says."""
 

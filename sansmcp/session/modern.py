@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-import attrs
-
 from ..errors import ErrorCode, LocalProtocolError, McpError, PeerFault, RemoteProtocolError
+from ..records import frozen
 from ..revisions import Revision
 from ..wire.jsonrpc import RequestId
 
@@ -196,7 +195,7 @@ def retry_members(answers: Mapping[str, Any], state: str | None) -> dict[str, An
 # server: reading a request's _meta ---------------------------------------------------------------
 
 
-@attrs.frozen
+@frozen
 class RequestMeta:
     """What a modern request says about itself and its sender."""
 

@@ -21,6 +21,7 @@ from ..errors import (
     SansmcpError,
 )
 from ..events import Event, ListKind
+from ..records import frozen
 from ..states import SUBSCRIPTION, Machine, SubscriptionInput, SubscriptionState
 from ..types.subscriptions import SubscriptionFilter
 from .calls import Call, IncomingRequest
@@ -225,7 +226,7 @@ def _each_topic(honored: SubscriptionFilter) -> list[tuple[str, str]]:
     return [(topic, name) for topic, names in topics_of(honored).items() for name in names]
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Relisten:
     """When a client asks again for a subscription that was lost. What happened meanwhile is not told.
 

@@ -31,6 +31,7 @@ from typing import Final
 import attrs
 
 from ..errors import LocalProtocolError, PeerFault
+from ..records import record
 from .buffer import LineTooLongError, ReceiveBuffer
 from .jsonrpc import RequestId
 from .peek import HEAD_SIZE, TAIL_SIZE, Sighting, sight
@@ -40,7 +41,7 @@ _BRACE: Final = 0x7B
 _HEADER: Final = re.compile(rb"content-length[ \t]*:[ \t]*[0-9]+[ \t]*\Z", re.IGNORECASE)
 
 
-@attrs.define(eq=False)
+@record
 class LineFault:
     """Something is wrong with the framing of the stream. The lines after it are not affected."""
 

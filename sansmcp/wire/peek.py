@@ -13,8 +13,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-import attrs
-
+from ..records import frozen
 from .jsonrpc import RequestId, is_request_id
 
 HEAD_SIZE: Final = 4096
@@ -44,7 +43,7 @@ _LAST_MEMBER: Final = re.compile(
 )
 
 
-@attrs.frozen
+@frozen
 class Sighting:
     """What was seen of a message in its bytes."""
 
