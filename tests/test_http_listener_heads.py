@@ -39,6 +39,12 @@ def test_a_body_is_asked_for_if_it_is_wanted() -> None:
         ({"origin": "null"}, "POST /mcp", 403, PeerFault.FOREIGN_ORIGIN),
         ({"host": "evil.example"}, "POST /mcp", 421, PeerFault.FOREIGN_HOST),
         ({"host": "a b"}, "POST /mcp", 400, PeerFault.FOREIGN_HOST),
+        ({}, "POST http://evil.example/mcp", 421, PeerFault.FOREIGN_HOST),
+        ({}, "POST HTTPS://localhost.evil.example:443/mcp", 421, PeerFault.FOREIGN_HOST),
+        ({}, "POST http://localhost@evil.example/mcp", 400, PeerFault.FOREIGN_HOST),
+        ({}, "POST http:///mcp", 400, PeerFault.FOREIGN_HOST),
+        ({}, "POST http://localhost/elsewhere", 404, PeerFault.WRONG_ENDPOINT),
+        ({}, "POST http://localhost", 404, PeerFault.WRONG_ENDPOINT),
         ({}, "POST /elsewhere", 404, PeerFault.WRONG_ENDPOINT),
         ({}, "PUT /mcp", 405, PeerFault.WRONG_ENDPOINT),
         ({"content-type": "text/plain"}, "POST /mcp", 415, PeerFault.WRONG_MEDIA_TYPE),
@@ -71,6 +77,17 @@ def test_what_the_head_decides_is_decided_before_the_body(
     assert seen.closed
     assert len(wire.said) == 1
     assert wire.listener.stats() == Wire().listener.stats()
+
+
+@pytest.mark.req("R6")
+@pytest.mark.parametrize(
+    "target", ["http://localhost/mcp", "HTTP://LOCALHOST:3000/mcp?x=y", "https://[::1]/mcp"]
+)
+def test_a_request_line_may_hold_the_whole_address(target: str) -> None:
+    wire = Wire()
+    seen = wire.connect()
+    wire.send(ask().replace(b"POST /mcp", b"POST " + target.encode(), 1))
+    assert seen.statuses == [200]
 
 
 @pytest.mark.req("R7")

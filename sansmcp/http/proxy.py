@@ -93,6 +93,7 @@ def proxy_for(url: Url, environ: Mapping[str, str]) -> Proxy | None:
 
 def is_loopback(host: str) -> bool:
     """Whether `host` is this computer, by a name that always means it or by an address."""
+    host = host.removesuffix(".")
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:
@@ -124,12 +125,13 @@ def _names(entry: str, url: Url) -> bool:
         except ValueError:
             pass  # with a port, or a name
     name, colon, port = entry.rpartition(":")
-    if colon and port.isdigit():
+    if colon and port.isascii() and port.isdigit():
         if int(port) != url.port:
             return False
         entry = name
     entry = entry.strip("[]")
     if address is not None:
         return entry == url.host
-    entry = entry.removeprefix("*").removeprefix(".")
-    return bool(entry) and (url.host == entry or url.host.endswith(f".{entry}"))
+    host = url.host.removesuffix(".")  # that of the root means the same
+    entry = entry.removeprefix("*").removeprefix(".").removesuffix(".")
+    return bool(entry) and (host == entry or host.endswith(f".{entry}"))

@@ -3,12 +3,13 @@
 A request that is refused for who asks, for where or how, or for the length that it announces, costs no
 memory for its body, and a client that waits to be asked for one is not asked.
 
-Specification: RFC 9110, sections 10.1.1 (Expect) and 15.5 (client errors); 2026-07-28,
-basic/transports/streamable-http (security & endpoint).
+Specification: RFC 9110, sections 10.1.1 (Expect) and 15.5 (client errors); RFC 9112, section 3.2.2
+(absolute form); 2026-07-28, basic/transports/streamable-http (security & endpoint).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Final
@@ -24,6 +25,7 @@ from .old_sse_server import OldSsePaths
 TOO_LARGE: Final = Refusal(413, "the body is too large")
 
 _MAX_DIGITS: Final = 18
+_ABSOLUTE: Final = re.compile(r"https?://([^/?]*)", re.IGNORECASE)
 
 
 class Place(Enum):
@@ -65,6 +67,10 @@ class Screen:
     def refusal(self, request: HttpRequest, fields: Mapping[str, str]) -> Refusal | None:
         """Say why a request is refused whatever its body is, or None. `fields` are its headers by name."""
         refusal = check_host_origin(request.headers, self.policy, http_version=request.http_version)
+        absolute = None if request.target.startswith("/") else _ABSOLUTE.match(request.target)
+        if refusal is None and absolute is not None:
+            # This is the host that counts; proxies make Host the same.
+            refusal = check_host_origin([("host", absolute[1])], self.policy)
         if refusal is not None:
             return refusal
         place = self.place(request.target)
@@ -98,6 +104,5 @@ class Screen:
 def path_of(target: str) -> str:
     """The path of a request line's target, which may be a whole URL."""
     path = target.partition("?")[0]
-    if path.startswith(("http://", "https://")):
-        return "/" + path.partition("://")[2].partition("/")[2]
-    return path
+    absolute = None if path.startswith("/") else _ABSOLUTE.match(path)
+    return path if absolute is None else path[absolute.end() :] or "/"
