@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from sansmcp import Limits, PeerFault
 from sansmcp.ops import Write
 
+from .http_support import MODERN, call
+from .support import meta
 from .test_http_listener import Wire, ask, head, reasons
 
 
@@ -77,6 +80,39 @@ def test_what_the_head_decides_is_decided_before_the_body(
     assert seen.closed
     assert len(wire.said) == 1
     assert wire.listener.stats() == Wire().listener.stats()
+
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"city": {"type": "string", "x-mcp-header": "City"}},
+}
+
+
+@pytest.mark.req("C9", "C6", "C7")
+@pytest.mark.case("P-04")
+@pytest.mark.parametrize(
+    ("lines", "status"),
+    [
+        (["mcp-name: a, b", "mcp-param-city: Oslo, NO"], 200),
+        (["mcp-name: a", "mcp-name: b", "mcp-param-city: Oslo, NO"], 400),
+        (["mcp-name: a, b", "mcp-param-city: Oslo", "Mcp-Param-City: NO"], 400),
+        (["mcp-name: a, b", "mcp-name: a, b", "mcp-param-city: Oslo, NO"], 400),
+        (["mcp-name: a, b", "mcp-param-city: Oslo, NO", "x-other: 1", "x-other: 2"], 200),
+    ],
+)
+def test_two_lines_are_not_one_value_with_a_comma(lines: list[str], status: int) -> None:
+    """What stands between may have gone by the first line, or by the last."""
+    wire = Wire(input_schema=lambda name: SCHEMA)
+    seen = wire.connect()
+    params = {"name": "a, b", "arguments": {"city": "Oslo, NO"}, "_meta": meta()}
+    body = json.dumps(call("tools/call", params)).encode()
+    fields = {"content-type": "application/json", "content-length": len(body)}
+    fields |= {"mcp-protocol-version": MODERN, "mcp-method": "tools/call"}
+    begin = head(fields=fields).removesuffix(b"\r\n") + "\r\n".join([*lines, "", ""]).encode()
+    for times in (1, 2):
+        wire.send(begin + body)
+        assert seen.statuses == [status] * times
+    assert (b"-32020" in seen.data) is (status == 400)
 
 
 @pytest.mark.req("R6")

@@ -244,6 +244,8 @@ def test_what_a_head_says() -> None:
         "authorization": "Bearer secret",
         "content-length": "2",
     }
+    assert [value for name, value in event.lines if name == "x-a"] == ["1", "2"]
+    assert len(event.lines) == 7
     assert (event.target, event.content_length, event.http_version) == ("/mcp?code=secret", 2, "1.1")
     assert event.expects_continue
     assert not event.close

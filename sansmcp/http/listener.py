@@ -348,9 +348,8 @@ class HttpListener:
         return c.exchange is None and c.request is None and (c.paused or not self.takes_requests)
 
     def _on_head(self, c: _Connection, head: RequestHead) -> None:
-        request = HttpRequest(
-            head.method, head.target, tuple(head.headers.items()), http_version=head.http_version
-        )
+        headers = head.lines or tuple(head.headers.items())
+        request = HttpRequest(head.method, head.target, headers, http_version=head.http_version)
         exchange = self._last_exchange = self._last_exchange + 1
         refusal = self.server.head_received(exchange, request, self._now)
         if refusal is None:

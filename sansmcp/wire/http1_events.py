@@ -1,8 +1,9 @@
 """What a connection that speaks HTTP/1.1 tells of its peer.
 
 Header fields are a dict from lower-case name to value. A field that came more than once has its
-values joined by ``", "``, which for a list means the same, and for a field that must be single is no
-valid value. Names and values are ASCII: others are refused in both directions.
+values joined by ``", "``, which for a list means the same. For a field that must be single it may look
+like one value, so the lines of such a request are there as well (`RequestHead.lines`). Names and
+values are ASCII: others are refused in both directions.
 
 Specification: RFC 9110, sections 5 (fields), 9 (methods) and 15 (status codes).
 """
@@ -37,14 +38,25 @@ class RequestHead:
     """Whether the client waits for `Http1Server.send_continue` before it sends the body."""
     close: bool
     """Whether the client wants this to be the last request of the connection."""
+    lines: tuple[tuple[str, str], ...] = attrs.field(default=(), repr=False)
+    """All fields as they came, if one of them came more than once; else empty."""
 
     def again(self, length: str | None) -> RequestHead:
         """The same head, with these digits as its ``content-length``, if it has one; not for ``expect``."""
-        headers, known = self.headers.copy(), self.content_length
+        headers, known, lines = self.headers.copy(), self.content_length, self.lines
         if length is not None:
             headers["content-length"], known = length, int(length)
+            if lines:
+                lines = tuple((name, length if name == "content-length" else value) for name, value in lines)
         return RequestHead(
-            self.method, self.target, headers, self.http_version, known, self.expects_continue, self.close
+            self.method,
+            self.target,
+            headers,
+            self.http_version,
+            known,
+            self.expects_continue,
+            self.close,
+            lines,
         )
 
 

@@ -153,7 +153,8 @@ def read_request(head: bytes, max_headers: int) -> RequestHead | HeadProblem:
     version = event.http_version.decode("ascii")
     if version[0] != "1":
         return HeadProblem(PeerFault.UNSUPPORTED_HTTP_VERSION, "not a version 1 of HTTP", 505)
-    headers = _to_dict(event.headers.raw_items())
+    fields = event.headers.raw_items()
+    headers = _to_dict(fields)
     problem = _check_length(head, headers, version, merged=lines - 2 - len(event.headers))
     if problem is not None:
         return problem
@@ -168,6 +169,7 @@ def read_request(head: bytes, max_headers: int) -> RequestHead | HeadProblem:
         and version >= "1.1"
         and headers.get("expect", "").lower() == "100-continue",
         close=wants_close(headers, version),
+        lines=() if len(headers) == len(fields) else _to_lines(fields),
     )
 
 
@@ -264,6 +266,10 @@ def _to_dict(fields: list[tuple[bytes, bytes]]) -> dict[str, str]:
         value = raw_value.decode("ascii")
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
     return headers
+
+
+def _to_lines(fields: list[tuple[bytes, bytes]]) -> tuple[tuple[str, str], ...]:
+    return tuple((name.decode("ascii").lower(), value.decode("ascii")) for name, value in fields)
 
 
 def _check_length(head: bytes, headers: dict[str, str], version: str, *, merged: int) -> HeadProblem | None:
