@@ -17,6 +17,10 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
     from .app import App as App
     from .app import Invocation as Invocation
     from .app import ToolError as ToolError
+    from .asks import Ask as Ask
+    from .asks import NeedsInput as NeedsInput
+    from .asks import PagesFirst as PagesFirst
+    from .asks import Question as Question
     from .auth.addresses import AddressPolicy as AddressPolicy
     from .auth.client import AuthorizedClient as AuthorizedClient
     from .auth.clients import ClientAuthentication as ClientAuthentication
@@ -371,13 +375,9 @@ if TYPE_CHECKING:  # "X as X" is how a type checker is told that X is public
     from .ops import (
         Write as Write,
     )
-    from .questions import Ask as Ask
     from .questions import Elicit as Elicit
     from .questions import ElicitUrl as ElicitUrl
     from .questions import ListRoots as ListRoots
-    from .questions import NeedsInput as NeedsInput
-    from .questions import PagesFirst as PagesFirst
-    from .questions import Question as Question
     from .questions import Sample as Sample
     from .responder import Responder as Responder
     from .revisions import (
@@ -616,7 +616,8 @@ _HOMES: Final = {
     "inline": "InlineHandlers",
     "limits": "CLIENT_LIMITS Limits SERVER_LIMITS Timeouts",
     "ops": "Close CloseWrite Connect ConnectUnix Kill Op Spawn StartTls Terminate Write",
-    "questions": "Ask Elicit ElicitUrl ListRoots NeedsInput PagesFirst Question Sample",
+    "asks": "Ask NeedsInput PagesFirst Question",
+    "questions": "Elicit ElicitUrl ListRoots Sample",
     "responder": "Responder",
     "revisions": ("ALL_REVISIONS Era LATEST LATEST_LEGACY LEGACY_REVISIONS MODERN_REVISIONS Revision"),
     "server": "ServerEngine",

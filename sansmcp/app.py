@@ -14,13 +14,13 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
+from .asks import AnyQuestion, check_askable
 from .context import Answers, Context, Host
 from .errors import CapabilityMissing, ErrorCode, LocalProtocolError, McpError, QuestionFailed
 from .events import ListKind
 from .extensions.extension import Extension, ExtensionMethod, check_distinct
 from .invocation import Convert, Handler, Invocation
 from .limits import SERVER_LIMITS, Limits, Timeouts
-from .questions import AnyQuestion, check_askable
 from .registered import Checks, Registered, RegisteredTool
 from .results import (
     ToolError,
@@ -37,19 +37,18 @@ from .session.calls import IncomingRequest
 from .session.gates import is_tool_name
 from .session.hints import Keep
 from .session.pagination import read_cursor, write_page
-from .session.sealing import StateSealer
 from .session.typing import to_wire
 from .types.lifecycle import Implementation, ServerCapabilities
-from .types.prompts import Prompt, PromptArgument
-from .types.resources import Resource, ResourceTemplate
 from .types.tools import Tool, ToolAnnotations
-from .uritemplate import UriTemplate
 from .validation import SchemaValidator, UnusableSchemaError
 from .validators import RustValidator, ValidatorUnavailableError
 from .wire.jsoncodec import JsonCodec, JsonValue
 
 if TYPE_CHECKING:
+    from .session.sealing import StateSealer
     from .spans import SpanHook
+    from .types.prompts import PromptArgument
+    from .uritemplate import UriTemplate
 
 F = TypeVar("F", bound=Handler)
 R = TypeVar("R", bound=Registered)
@@ -216,6 +215,8 @@ class App:
         those of a query only where they are given. The function returns str, bytes, or a list of
         resource contents. `keep` says how long clients may use these again.
         """
+        from .types.resources import Resource, ResourceTemplate
+        from .uritemplate import UriTemplate
 
         def register(function: F) -> F:
             label = name or function.__name__
@@ -257,6 +258,7 @@ class App:
         `arguments` defaults to the function's parameters. It returns text (one user message), a
         list of `PromptMessage`, or a `GetPromptResult`.
         """
+        from .types.prompts import Prompt
 
         def register(function: F) -> F:
             prompt_name = name or function.__name__
@@ -659,6 +661,8 @@ def _text_param(request: IncomingRequest, key: str) -> str:
 
 
 def _arguments_of(function: Handler) -> list[PromptArgument]:
+    from .types.prompts import PromptArgument
+
     return [
         PromptArgument(name=name, required=parameter.default is parameter.empty)
         for name, parameter in inspect.signature(function).parameters.items()

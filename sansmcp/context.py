@@ -17,9 +17,10 @@ from .session.calls import Call, IncomingRequest
 from .wire.jsoncodec import JsonValue
 
 if TYPE_CHECKING:
+    from .asks import AnyQuestion, Ask, Question, Waiter
     from .auth.principal import Principal
     from .dialogue import Dialogue
-    from .questions import AnyQuestion, Ask, Message, Question, Waiter
+    from .questions import Message
     from .types.elicitation import ElicitResult, RequestedSchema
     from .types.roots import ListRootsResult
     from .types.sampling import CreateMessageResult, ModelPreferences, ToolChoice
@@ -301,7 +302,7 @@ class Context:
 
         A class stands for its plainest question: ``ctx.can(Sample)``.
         """
-        from .questions import askable
+        from .asks import askable
 
         return not any(askable(q, self.revision, self.client_capabilities) for q in questions)
 
@@ -398,11 +399,11 @@ class Context:
 
     def ask(self, *questions: Question[Any] | Ask[Any]) -> Ask[Any]:
         """Ask several things at once. The value is a tuple, also of one answer."""
-        from .questions import Ask, as_ask
+        from .asks import Ask, as_ask
 
         return Ask(as_ask(questions).questions, False, self.waiter)
 
     def _ask(self, question: Question[A1]) -> Ask[A1]:
-        from .questions import Ask
+        from .asks import Ask
 
         return Ask((question,), True, self.waiter)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from .asks import Ask, NeedsInput, PagesFirst, Question, check_askable
 from .errors import (
     ErrorCode,
     InvalidResponse,
@@ -27,17 +28,7 @@ from .errors import (
     RemoteProtocolError,
 )
 from .events import Harmless, RequestFailed, ResultReady
-from .questions import (
-    Ask,
-    Elicit,
-    ElicitUrl,
-    ListRoots,
-    NeedsInput,
-    PagesFirst,
-    Question,
-    Sample,
-    check_askable,
-)
+from .questions import Elicit, ElicitUrl, ListRoots, Sample
 from .revisions import Era
 from .session import modern
 from .session.calls import Call, IncomingRequest

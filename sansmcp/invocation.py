@@ -22,16 +22,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 
+from .asks import Ask, NeedsInput, PagesFirst, Question, as_ask
 from .context import Answers, Context
-from .dialogue import Turn
 from .errors import LocalProtocolError
-from .questions import Ask, NeedsInput, PagesFirst, Question, as_ask
 from .records import frozen
 from .revisions import Revision
 from .session.calls import IncomingRequest
 
 if TYPE_CHECKING:
     from .app import App
+    from .dialogue import Turn
 
 Handler = Callable[..., Any]
 Convert = Callable[[Any, Revision], Any]

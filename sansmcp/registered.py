@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import attrs
 
+from .asks import AnyQuestion
 from .errors import LocalProtocolError
 from .invocation import Handler
-from .questions import AnyQuestion
 from .records import frozen
 from .results import tool_result
 from .revisions import Revision

@@ -30,8 +30,8 @@ from typing import (
 
 import attrs
 
+from .asks import NeedsInput
 from .errors import LocalProtocolError
-from .questions import NeedsInput
 from .types.base import WireObject
 
 CONTEXT_PARAMETER: Final = "ctx"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from .context import Context
 from .errors import ErrorCode, LocalProtocolError, McpError, PeerFault
@@ -16,9 +17,11 @@ from .revisions import Era
 from .session.calls import IncomingRequest
 from .session.modern import INPUT_RESPONSES as _ANSWERS
 from .session.modern import REQUEST_STATE as _STATE
-from .session.sealing import MIN_KEY, HmacSealer, StateSealer, bind
 from .types.methods import spec_for
 from .wire.jsoncodec import JsonValue
+
+if TYPE_CHECKING:
+    from .session.sealing import StateSealer
 
 Principal = Callable[[IncomingRequest], str | None]
 """Says who makes a request; None for nobody in particular."""
@@ -32,7 +35,11 @@ class Seals:
     ) -> None:
         if sealer is not None and keys:
             raise LocalProtocolError("state_keys are for the sealer that there is without `sealer`")
-        self._sealer = HmacSealer(keys) if keys else sealer
+        if keys:
+            from .session.sealing import HmacSealer
+
+            sealer = HmacSealer(keys)
+        self._sealer = sealer
         self._drawn: dict[str, StateSealer] = {}
         self._principal = principal
 
@@ -91,6 +98,8 @@ class Seals:
 
     def _choose(self, context: Context) -> StateSealer:
         if self._sealer is None:
+            from .session.sealing import MIN_KEY, HmacSealer
+
             entropy = context.entropy
             if entropy is None:
                 raise LocalProtocolError(
@@ -107,5 +116,7 @@ class Seals:
         return None if request.principal is None else request.principal.identity
 
     def _binding(self, context: Context) -> bytes:
+        from .session.sealing import bind
+
         request = context.request
         return bind(request.method, request.params, self.principal_of(request))

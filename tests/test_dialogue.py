@@ -22,8 +22,8 @@ from sansmcp import (
     PeerFault,
     Responder,
 )
+from sansmcp.asks import as_ask
 from sansmcp.events import Harmless
-from sansmcp.questions import as_ask
 
 from .questions_support import (
     ACCEPTED,

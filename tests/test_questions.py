@@ -21,7 +21,7 @@ from sansmcp import (
     Revision,
     Sample,
 )
-from sansmcp.questions import askable
+from sansmcp.asks import askable
 from sansmcp.types import (
     ImageContent,
     ModelHint,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import secrets
+import os
 import threading
 import time
 from collections import deque
@@ -13,13 +13,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from sansmcp.app import App
+from sansmcp.asks import Ask
 from sansmcp.clock import ClockPair
 from sansmcp.context import Answers, Context, Host
-from sansmcp.dialogue import Turn
 from sansmcp.events import Event, RequestCancelled, RequestFailed, RequestReceived, ResultReady
 from sansmcp.invocation import Ended, Invocation, Raised, Step
 from sansmcp.line_server import LineServer
-from sansmcp.questions import Ask
 from sansmcp.records import frozen
 from sansmcp.session.calls import Call, IncomingRequest
 from sansmcp.spans import SpannedAnswers
@@ -29,6 +28,8 @@ from ._waiting import Flag
 
 if TYPE_CHECKING:
     import asyncio
+
+    from sansmcp.dialogue import Turn
 
 
 class Workers:
@@ -105,7 +106,7 @@ class Handlers:
         self._loop = loop
         self._on_event = on_event
         self._host = Host(
-            asks=True, entropy=secrets.token_bytes, clock=self._clock, tell=self._deliver, moved=self._moved
+            asks=True, entropy=os.urandom, clock=self._clock, tell=self._deliver, moved=self._moved
         )
         self.workers = Workers(threads) if threads else None
         self._work: dict[IncomingRequest, asyncio.Task[None] | _Steps] = {}
