@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
+from collections import deque
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from sansmcp.events import Event
 from sansmcp.http.connector import HttpConnector
-from sansmcp.http.proxy import is_loopback
 from sansmcp.ops import Connect, ConnectUnix
 
 from ._pump import Channel, ManyPump, OnWire, Pump
-from ._target_http import network_problem, peer_of
+from ._target_http import HAPPY_EYEBALLS, in_turn, network_problem, peer_of
 
 if TYPE_CHECKING:
     from sansmcp.dialing import DialingClient
 
-_HAPPY_EYEBALLS = 0.25
 _TLS_GOODBYE = 1.0
 """Seconds for a server to say that it saw the end of TLS."""
 
@@ -83,11 +83,13 @@ class Socket(asyncio.Protocol, Channel):
             return
         if op.tls is not None:
             options = {"ssl": self._tls(), "server_hostname": op.tls, "ssl_shutdown_timeout": _TLS_GOODBYE}
-        # No race on this machine, where all is decided at once: who is cancelled just when one was won
-        # leaves a socket behind. Loops of others do not know it.
-        if isinstance(loop, asyncio.BaseEventLoop) and not is_loopback(op.host):
-            options["happy_eyeballs_delay"] = _HAPPY_EYEBALLS
-        await loop.create_connection(lambda: self, op.host, op.port, **options)
+        # Not the race of the loop: who is cancelled just when it was won would leave a socket behind.
+        sock = await _connected(loop, op.host, op.port)
+        try:
+            await loop.create_connection(lambda: self, sock=sock, **options)
+        except ValueError:  # for a name that cannot be of a certificate
+            sock.close()
+            raise
 
     async def _secure(self, transport: asyncio.Transport, host: str) -> None:
         secured = await self._pump.loop.start_tls(
@@ -183,3 +185,48 @@ class Socket(asyncio.Protocol, Channel):
             transport.resume_reading()
         else:
             transport.pause_reading()
+
+
+async def _connected(loop: asyncio.AbstractEventLoop, host: str, port: int) -> socket.socket:
+    """A socket that is connected to the first of the addresses of `host` to answer. Raises OSError."""
+    waiting = deque(in_turn(await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)))
+    errors: list[BaseException] = []
+    race: set[asyncio.Task[socket.socket]] = set()
+    try:
+        while waiting or race:
+            if waiting:
+                race.add(loop.create_task(_attempt(loop, *waiting.popleft())))
+            done, _ = await asyncio.wait(
+                race, timeout=HAPPY_EYEBALLS if waiting else None, return_when=asyncio.FIRST_COMPLETED
+            )
+            for attempt in done:
+                race.remove(attempt)
+                error = attempt.exception()
+                if error is None:
+                    return attempt.result()
+                errors.append(error)
+    finally:
+        for attempt in race:
+            attempt.cancel()
+            attempt.add_done_callback(_unwanted)
+    raise errors[0]
+
+
+async def _attempt(
+    loop: asyncio.AbstractEventLoop, family: int, kind: int, protocol: int, name: str, where: Any
+) -> socket.socket:
+    """Connect to one address, as `socket.getaddrinfo` tells them."""
+    sock = socket.socket(family, kind, protocol)
+    try:
+        sock.setblocking(False)
+        await loop.sock_connect(sock, where)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def _unwanted(attempt: asyncio.Task[socket.socket]) -> None:
+    """It has lost, perhaps after it had connected."""
+    if not attempt.cancelled() and attempt.exception() is None:
+        attempt.result().close()

@@ -7,9 +7,10 @@ import os
 import socket
 import ssl
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Literal
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from sansmcp.client import ClientEngine
 from sansmcp.clock import ClockPair
@@ -90,6 +91,18 @@ def peer_of(name: object) -> str | None:
     return str(name[0]).partition("%")[0] if isinstance(name, tuple) else None
 
 
+HAPPY_EYEBALLS: Final = 0.25
+"""Seconds after which the next address is tried beside those that have not answered (RFC 8305)."""
+
+
+def in_turn(found: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Addresses, as `socket.getaddrinfo` tells them, one of each family in turn: one of the two may lead
+    nowhere."""
+    first = [address for address in found if address[0] == found[0][0]]
+    other = [address for address in found if address[0] != found[0][0]]
+    return [address for pair in zip_longest(first, other) for address in pair if address is not None]
+
+
 def network_problem(error: BaseException) -> NetworkProblem:
     """What kind of failure it is, as far as the system tells."""
     match error:
@@ -100,13 +113,8 @@ def network_problem(error: BaseException) -> NetworkProblem:
         case TimeoutError():
             return NetworkProblem.TIMEOUT
         case OSError():
-            # Where several addresses were tried, the loop tells of all of them in one text.
-            if _is(error, errno.ECONNREFUSED) or _is(error, errno.ENOENT):  # no such unix socket
+            if error.errno in (errno.ECONNREFUSED, errno.ENOENT):  # no such unix socket
                 return NetworkProblem.REFUSED
-            if _is(error, errno.ENETUNREACH) or _is(error, errno.EHOSTUNREACH):
+            if error.errno in (errno.ENETUNREACH, errno.EHOSTUNREACH):
                 return NetworkProblem.UNREACHABLE
     return NetworkProblem.LOST
-
-
-def _is(error: OSError, number: int) -> bool:
-    return error.errno == number or (error.errno is None and f"[Errno {number}]" in str(error))

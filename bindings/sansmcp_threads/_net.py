@@ -10,14 +10,13 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from sansmcp.events import Event
 from sansmcp.http.connector import HttpConnector
 from sansmcp.ops import Connect, ConnectUnix
 from sansmcp_asyncio._pump import OnWire
-from sansmcp_asyncio._target_http import network_problem, peer_of
+from sansmcp_asyncio._target_http import HAPPY_EYEBALLS, in_turn, network_problem, peer_of
 
 from ._loop import Loop
 from ._pump import ThreadManyPump, ThreadPump
@@ -25,9 +24,6 @@ from ._sockets import Stream
 
 if TYPE_CHECKING:
     from sansmcp.dialing import DialingClient
-
-_HAPPY_EYEBALLS: Final = 0.25
-"""Seconds after which the next address is tried beside those that have not answered (RFC 8305)."""
 
 
 class NetPump(ThreadManyPump):
@@ -174,11 +170,7 @@ def _addresses(op: Connect | ConnectUnix) -> list[tuple[Any, ...]]:
     """As `socket.getaddrinfo` tells them."""
     if isinstance(op, ConnectUnix):
         return [(socket.AF_UNIX, socket.SOCK_STREAM, 0, "", op.path)]
-    found = socket.getaddrinfo(op.host, op.port, type=socket.SOCK_STREAM)
-    # One of each family in turn: one of the two may lead nowhere.
-    first = [a for a in found if a[0] == found[0][0]]
-    other = [a for a in found if a[0] != found[0][0]]
-    return [a for pair in zip_longest(first, other) for a in pair if a is not None]
+    return in_turn(socket.getaddrinfo(op.host, op.port, type=socket.SOCK_STREAM))
 
 
 def _connected(addresses: list[tuple[Any, ...]], unwanted: threading.Event) -> socket.socket:
@@ -198,7 +190,7 @@ def _connected(addresses: list[tuple[Any, ...]], unwanted: threading.Event) -> s
                         continue
                     if won is not None:
                         return won
-                for key, _ in selector.select(_HAPPY_EYEBALLS):
+                for key, _ in selector.select(HAPPY_EYEBALLS):
                     sock = key.fileobj
                     assert isinstance(sock, socket.socket)
                     selector.unregister(sock)
