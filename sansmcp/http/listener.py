@@ -514,7 +514,8 @@ def policy_for(
     have to be listed. Raises LocalProtocolError for a name that is none.
     """
     GuardPolicy(hosts=hosts, origins=origins)  # refuses a text in the place of a list, too
-    own = LOOPBACK if host in _EVERYWHERE else (*LOOPBACK, f"[{host}]" if ":" in host else host)
+    name = f"[{host.partition('%')[0]}]" if ":" in host else host  # which link it is, is nobody else's affair
+    own = LOOPBACK if host in _EVERYWHERE else (*LOOPBACK, name)
     return GuardPolicy(
         hosts=hosts if isinstance(hosts, Anything) else (*own, *hosts),
         origins=origins if isinstance(origins, Anything) else (*own, *origins),

@@ -452,6 +452,7 @@ def test_a_server_is_reached_by_where_it_listens() -> None:
     for host, name in [
         ("192.0.2.1", "192.0.2.1"),
         ("2001:db8::1", "[2001:db8::1]"),
+        ("fe80::1%eth0", "[fe80::1]"),
         ("a.example", "a.example"),
     ]:
         allowed = policy_for(host).hosts
