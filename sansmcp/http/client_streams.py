@@ -93,13 +93,8 @@ class Streams(Carrier):
         self._stream(ex)
 
     def _read_stream(self, ex: ClientExchange) -> None:
-        while (decoder := ex.decoder) is not None:
-            event = decoder.next_event()
-            stream = ex.stream
-            if stream is not None:
-                stream.note(decoder)
-            if event is None:
-                return
+        stream, decoder = ex.stream, ex.decoder
+        while decoder is not None and (event := decoder.next_event()) is not None:
             if isinstance(event, SseFault):
                 self._on_stream_fault(ex, event)
             elif event.event == MESSAGE:
@@ -111,6 +106,10 @@ class Streams(Carrier):
             if ex.call is not None and not ex.awaited and ex.state is ClientExchangeState.STREAMING:
                 self._close_stream(ex)
                 self._drain(ex)
+            if ex.decoder is None:  # nothing of it is wanted any more
+                break
+        if stream is not None and decoder is not None:
+            stream.note(decoder)
 
     def _take_data(self, ex: ClientExchange, data: bytes) -> None:
         try:

@@ -1,8 +1,10 @@
 """Event streams: bytes to server-sent events and back.
 
 Theory of operation. As with lines, a field is either inside one chunk, which is the usual case and
-costs one slice, or it is spread over many, whose pieces are kept in a list and joined once. Each
-byte is searched once for a CR and once for an LF, whatever the chunking and whatever line ends the
+costs one slice, or it is spread over many, whose pieces are kept in a list and joined once. Nearly every
+event is one line of data, perhaps after the line that says it is a message: these are read in one step,
+and where the end of a chunk cuts one, what there is of it is put before the next chunk, once. Each byte
+is searched once for a CR and once or twice for an LF, whatever the chunking and whatever line ends the
 peer uses: where the next CR is, is remembered, and LF is searched for only up to there.
 
 The data of an event comes out as bytes. Whoever reads it, reads JSON, and decodes it while doing so;
@@ -52,10 +54,12 @@ _SPACE: Final = 0x20
 _COLON: Final = 0x3A
 _NONE: Final = -1
 _UNKNOWN: Final = -2
+_DATA: Final = b"data: "
 _TYPED_DATA: Final = b"event: message\ndata: "
-_TYPED: Final = len(b"event: message")
 _SMALL: Final = 1024
 """Pieces below this many bytes are merged: an object of their own would outweigh them."""
+_MAX_CUT: Final = 16_384
+"""Bytes of an event that are copied to the front of the next chunk. Past it: the pieces are kept."""
 _MAX_RETRY_DIGITS: Final = 15
 
 
@@ -99,11 +103,13 @@ class SseDecoder:
         "_between",
         "_chunks",
         "_comments",
+        "_cut",
         "_data",
         "_dropping",
         "_eof",
         "_held",
         "_id",
+        "_joined",
         "_last_id",
         "_lead",
         "_line_dropped",
@@ -136,6 +142,8 @@ class SseDecoder:
         self._next_cr = _UNKNOWN  # of the first chunk: index of a CR from `_offset` on, or _NONE
         self._skip_lf = False  # the last line ended with the last byte, a CR
         self._scanned = 0
+        self._cut = b""  # the begin of an event of the usual kind, all that is there
+        self._joined = False  # the first chunk begins with such a one
         # The line that is not complete:
         self._parts: list[bytes | bytearray] = []
         self._held = 0
@@ -171,7 +179,7 @@ class SseDecoder:
 
     def stats(self) -> dict[str, int]:
         """Return sizes: ``buffered`` bytes held now, ``scanned`` bytes searched so far."""
-        held = self._held + len(self._data or b"") + len(self._lead or b"")
+        held = self._held + len(self._data or b"") + len(self._lead or b"") + len(self._cut)
         return {"buffered": held + self._queued - self._offset, "scanned": self._scanned}
 
     # inputs --------------------------------------------------------------------------------------
@@ -183,13 +191,20 @@ class SseDecoder:
         chunk = data if type(data) is bytes else bytes(data)
         if self._lead is not None:
             chunk = self._without_bom(chunk)
-        self._append(chunk)
+        if chunk:
+            if self._cut:
+                chunk = self._join(chunk)
+            self._chunks.append(chunk)
+            self._queued += len(chunk)
 
     def receive_eof(self) -> None:
         """Take the end of the stream. A second time does nothing."""
         if not self._eof:
             self._eof = True
-            self._append(self._lead or b"")
+            rest = self._join(b"") if self._cut else self._lead
+            if rest:
+                self._chunks.append(rest)
+                self._queued += len(rest)
             self._lead = None
 
     # pull ----------------------------------------------------------------------------------------
@@ -210,24 +225,26 @@ class SseDecoder:
             if cr < start and cr != _NONE:
                 cr = self._next_cr = chunk.find(_CR, start)
                 self._scanned += (cr if cr >= 0 else len(chunk)) - start
-            end = chunk.find(_LF, start) if cr < 0 else chunk.find(_LF, start, cr)
             if self._between:
-                # Nearly every event is one line of data in one chunk, perhaps after the line that says
-                # it is a message, and most peers write LF.
-                begin, close = start, end
-                if end - start == _TYPED and chunk.startswith(_TYPED_DATA, start):
-                    begin = end + 1
-                    close = chunk.find(_LF, begin) if cr < 0 else chunk.find(_LF, begin, cr)
-                if (
-                    close - begin > 6
-                    and chunk.startswith(b"data: ", begin)
-                    and chunk.startswith(_LF, close + 1)
-                ):
-                    if close - start <= self._max_event:
-                        self._scanned += close + 2 - start
-                        self._advance(chunk, close + 2)
-                        return ServerSentEvent(MESSAGE, chunk[begin + 6 : close], self._last_id, None)
+                begin = 0
+                if chunk.startswith(_TYPED_DATA, start):
+                    begin = start + len(_TYPED_DATA)
+                elif chunk.startswith(_DATA, start):
+                    begin = start + len(_DATA)
+                if begin:
+                    end = chunk.find(_LF, begin) if cr < 0 else chunk.find(_LF, begin, cr)
+                    after = end + 2
+                    if end > begin and chunk.startswith(_LF, end + 1) and end - start <= self._max_event:
+                        self._scanned += after - start
+                        if after == len(chunk):
+                            self._drop_chunk()
+                        else:
+                            self._offset = after
+                        return ServerSentEvent(MESSAGE, chunk[begin:end], self._last_id, None)
+                    if cr < 0 and (end < 0 or after > len(chunk)) and self._keep_cut(chunk, start):
+                        break
                 self._between = False
+            end = chunk.find(_LF, start) if cr < 0 else chunk.find(_LF, start, cr)
             if end < 0:
                 end = cr
                 if end < 0:
@@ -280,15 +297,32 @@ class SseDecoder:
         self._lead = None
         return lead.removeprefix(_BOM)
 
-    def _append(self, chunk: bytes) -> None:
-        if chunk:
-            self._chunks.append(chunk)
-            self._queued += len(chunk)
-
     def _drop_chunk(self) -> None:
         self._queued -= len(self._chunks.popleft())
         self._offset = 0
         self._next_cr = _UNKNOWN
+        self._joined = False
+
+    def _keep_cut(self, chunk: bytes, start: int) -> bool:
+        """Keep an event that the end of the last chunk cuts for the next one, unless that was done before."""
+        size = len(chunk) - start
+        again = self._joined and not start
+        if again or self._eof or len(self._chunks) > 1 or size > min(self._max_event, _MAX_CUT):
+            return False
+        self._scanned += size
+        self._cut = chunk[start:]
+        self._drop_chunk()
+        return True
+
+    def _join(self, chunk: bytes) -> bytes:
+        """Put what was cut before `chunk`, which is the first one: there is no CR in it."""
+        begin = len(self._cut)
+        chunk = self._cut + chunk
+        self._cut = b""
+        self._joined = True
+        self._next_cr = chunk.find(_CR, begin)
+        self._scanned += (self._next_cr if self._next_cr >= 0 else len(chunk)) - begin
+        return chunk
 
     def _advance(self, chunk: bytes, offset: int) -> None:
         if offset == len(chunk):
