@@ -5,7 +5,8 @@ Both never fetch anything, whatever a schema refers to. They belong to the extra
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from importlib.util import find_spec
 from typing import Any, Final
 
 from .errors import LocalProtocolError
@@ -17,25 +18,54 @@ _MAX_TOLD: Final = 5
 _MAX_FAULT: Final = 300
 """Characters of one fault: it may quote the value."""
 
+_TEXTS: Final = ("description", "title")
+_OF_MEMBER: Final = frozenset({"default", "type", *_TEXTS})
+_OF_OBJECT: Final = _OF_MEMBER | {"additionalProperties", "properties", "required"}
+_KINDS: Final[Mapping[str, tuple[type, ...]]] = {
+    "boolean": (bool,),
+    "integer": (int,),
+    "number": (float, int),
+    "string": (str,),
+}
+
 
 class ValidatorUnavailableError(LocalProtocolError, ImportError):
     """The library is not installed."""
 
 
 class RustValidator:
-    """Checks with jsonschema-rs. Raises ValidatorUnavailableError if it is not installed."""
+    """Checks with jsonschema-rs. Raises ValidatorUnavailableError if it is not installed.
+
+    The library is loaded when there is something that does not show at a glance (`plainly_fits`).
+    """
 
     def __init__(self) -> None:
-        try:
-            import jsonschema_rs
-        except ImportError as error:
-            raise ValidatorUnavailableError("install sansmcp[schema] for jsonschema-rs") from error
-        self._library = jsonschema_rs
+        if find_spec("jsonschema_rs") is None:
+            raise ValidatorUnavailableError("install sansmcp[schema] for jsonschema-rs")
 
     def compile(self, schema: Schema) -> SchemaCheck:
         """See `SchemaValidator.compile`."""
+        fits = plainly_fits(schema)
+        if fits is None:
+            return self._compile(schema)
+        whole: SchemaCheck | None = None
+
+        def check(value: Any) -> str | None:
+            nonlocal whole
+            if fits(value):
+                return None
+            if whole is None:
+                whole = self._compile(schema)
+            return whole(value)
+
+        return check
+
+    @staticmethod
+    def _compile(schema: Schema) -> SchemaCheck:
+        import jsonschema_rs
+
         try:
-            validator = self._library.validator_for(
+            validator = jsonschema_rs.validator_for(
                 dict(schema) if isinstance(schema, Mapping) else schema, retriever=_refuse
             )
         except (ValueError, TypeError, OverflowError) as error:
@@ -85,6 +115,41 @@ class PythonValidator:
         return check
 
 
+def plainly_fits(schema: Schema) -> Callable[[Any], bool] | None:
+    """What says of a value whether it surely fits `schema`; where it says no, it may fit all the same.
+
+    None for all but the plainest schemas: an object whose members are texts, numbers and truth values.
+    """
+    if not isinstance(schema, Mapping) or schema.get("type") != "object" or not _is_plain(schema, _OF_OBJECT):
+        return None
+    properties, names = schema.get("properties", {}), schema.get("required", [])
+    if not isinstance(properties, dict) or not isinstance(names, list):
+        return None
+    if schema.get("additionalProperties", False) is not False:
+        return None
+    kinds: dict[str, tuple[type, ...]] = {}
+    for name, member in properties.items():
+        kind = member.get("type") if isinstance(member, dict) and _is_plain(member, _OF_MEMBER) else None
+        if not isinstance(kind, str) or kind not in _KINDS:
+            return None
+        kinds[name] = _KINDS[kind]
+    required = frozenset(name for name in names if isinstance(name, str))
+    if len(required) != len(names):
+        return None
+
+    def fits(value: Any) -> bool:
+        if type(value) is not dict or not required <= value.keys():
+            return False
+        return all(type(member) in kinds.get(name, ()) for name, member in value.items())
+
+    return fits
+
+
+def _is_plain(schema: Mapping[str, Any], known: frozenset[str]) -> bool:
+    """Whether it says nothing beside what is `known`, and its notes are what they have to be."""
+    return schema.keys() <= known and all(isinstance(schema.get(note, ""), str) for note in _TEXTS)
+
+
 def default_validator() -> SchemaValidator:
     """The better one of those that are installed. Raises ValidatorUnavailableError if none is."""
     try:
@@ -113,4 +178,10 @@ def _line(text: object) -> str:
     return line if len(line) <= _MAX_FAULT else line[: _MAX_FAULT - 1] + "…"
 
 
-__all__ = ["PythonValidator", "RustValidator", "ValidatorUnavailableError", "default_validator"]
+__all__ = [
+    "PythonValidator",
+    "RustValidator",
+    "ValidatorUnavailableError",
+    "default_validator",
+    "plainly_fits",
+]
