@@ -12,6 +12,7 @@ import anyio
 import anyio.to_thread
 import httpx
 import pytest
+from starlette.middleware.cors import CORSMiddleware
 
 import sansmcp_asgi
 from sansmcp import (
@@ -214,6 +215,36 @@ def test_scopes(scope: dict[str, Any], options: dict[str, Any], status: int) -> 
     on_both(main, "asyncio")
 
 
+@pytest.mark.req("R6")
+@pytest.mark.parametrize(
+    ("page", "allowed"), [("https://example.com", True), ("https://evil.example", False)]
+)
+def test_a_page_is_let_in_by_a_middleware(page: str, allowed: bool) -> None:
+    """As the guide has it."""
+
+    async def main() -> None:
+        app = CORSMiddleware(
+            application(policy=GuardPolicy(hosts=["localhost"], origins=["https://example.com"])),
+            allow_origins=["https://example.com"],
+            allow_methods=["GET", "POST", "DELETE"],
+            allow_headers=["*"],
+            expose_headers=["Mcp-Session-Id", "WWW-Authenticate"],
+        )
+        asked = {"access-control-request-method": "POST", "origin": page, "host": "localhost"}
+        asked["access-control-request-headers"] = "content-type,mcp-method,mcp-param-region"
+        script = Script(*pieces(b""))
+        headers = [(name.encode(), value.encode()) for name, value in asked.items()]
+        await app({**scope_for(method="OPTIONS"), "headers": headers}, script.receive, script.send)
+        assert script.status == (200 if allowed else 400)
+        assert (script.headers.get("access-control-allow-origin") == page) is allowed
+        script = await ask(app, initialize("2025-11-25"), h_origin=page, h_host="localhost")
+        assert script.status == (200 if allowed else 403)
+        assert (script.headers.get("access-control-allow-origin") == page) is allowed
+        assert not allowed or "Mcp-Session-Id" in script.headers["access-control-expose-headers"]
+
+    on_both(main, "asyncio")
+
+
 def test_the_oldest_transport_below_a_prefix() -> None:
     async def main() -> None:
         app = application(old_sse=OldSsePaths("/api/sse", "/api/messages"))
@@ -310,7 +341,7 @@ def test_a_client_that_reads_slowly_gets_everything(backend: str) -> None:
         script.reads = anyio.Event()
         async with anyio.create_task_group() as group:
             group.start_soon(app, scope_for(body), script.receive, script.send)
-            await anyio.sleep(0.1)
+            await soon(lambda: app.gateways and app.gateways[0].stats()["unsent"] > 5000, "what waits")
             assert script.sent == []
             script.reads.set()
         assert len(script.messages_told) == 51
