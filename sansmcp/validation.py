@@ -2,14 +2,17 @@
 
 Schemas come from peers. Before one is compiled, `check_schema` looks at it as data: a dialect that is
 known, no reference that would fetch something, bounded depth and size, and no chain of references that
-takes for ever. The checking itself is left to a library behind `SchemaValidator`; `validators` has two.
+takes for ever. Where schemas come back to themselves, how long that takes depends on the value too, and
+is counted before each check. The checking itself is left to a library behind `SchemaValidator`;
+`validators` has two.
 
 Specification: 2026-07-28, basic/index (JSON Schema usage, security considerations).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from heapq import heapify, heappop, heappush
 from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 from .errors import LocalProtocolError
@@ -59,6 +62,12 @@ _IN_PLACE: Final = frozenset(
 )
 """Keywords whose schemas look at the same value as the schema that they are in."""
 
+_MANY: Final = 1 << 64
+"""Nobody counts further."""
+
+_LOOKAHEAD: Final = 50_000
+"""Steps in which a schema is looked through for what could grow."""
+
 
 @runtime_checkable
 class SchemaValidator(Protocol):
@@ -86,15 +95,47 @@ class SchemaLimits:
     """Schemas in it, itself included."""
     max_steps: int = 20_000
     """Schemas that look at one value, references followed: a few lines can make that astronomical."""
+    max_looks: int = 1_000_000
+    """Schemas that look at a value or at something in it, each as often as it does. Past it the value
+    cannot be checked, and that is what is wrong with it. Counted for schemas alone with which the looks at
+    one value can grow with its depth."""
 
 
 def check_schema(schema: object, limits: SchemaLimits | None = None) -> None:
-    """Raise UnusableSchemaError unless `schema` is safe to compile and to check values against."""
+    """Raise UnusableSchemaError unless `schema` is safe to compile and to check values against.
+
+    What `max_looks` bounds shows only with a value: `compile_schema` sees to that.
+    """
+    _survey(schema, limits or SchemaLimits())
+
+
+def compile_schema(
+    validator: SchemaValidator, schema: Schema, limits: SchemaLimits | None = None
+) -> SchemaCheck:
+    """`check_schema`, then compile. Raises UnusableSchemaError as both do."""
     limits = limits or SchemaLimits()
+    looks = _survey(schema, limits)
+    check = validator.compile(schema)
+    if looks is None:
+        return check
+
+    def bounded(value: Any) -> str | None:
+        if looks.exceed(limits.max_looks, value):
+            return f"cannot be checked: schemas would look at it more than {limits.max_looks} times"
+        return check(value)
+
+    return bounded
+
+
+# looking at a schema -----------------------------------------------------------------------------
+
+
+def _survey(schema: object, limits: SchemaLimits) -> _Looks | None:
+    """What `check_schema` does. Returns what counts looks, if a deep value could make them too many."""
     if not isinstance(schema, (Mapping, bool)):
         raise UnusableSchemaError("a schema is an object, true or false")
     if isinstance(schema, bool):
-        return
+        return None
     dialect = schema.get("$schema")
     if dialect is not None and (not isinstance(dialect, str) or dialect.rstrip("#") not in DIALECTS):
         raise UnusableSchemaError(f"the dialect {str(dialect)[:128]!r} is not known")
@@ -104,28 +145,27 @@ def check_schema(schema: object, limits: SchemaLimits | None = None) -> None:
     known = {id(part) for part in found}
     targets: dict[int, list[Mapping[str, Any]]] = {}
     for part in found:  # grows by what is referred to where no schema was looked for
+        if id(part) in targets:
+            continue  # one object in several places: who makes schemas here may do that
+        targets[id(part)] = []
         for keyword in _REFERENCES:
             reference = part.get(keyword)
             if reference is None:
                 continue
             target = _target(schema, anchors, reference, keyword)
-            targets.setdefault(id(part), []).append(target)
+            targets[id(part)].append(target)
             if id(target) not in known:
                 before = len(found)
                 _collect(target, found, limits)
                 known.update(map(id, found[before:]))
-    _count_steps(found, targets, limits.max_steps)
-
-
-def compile_schema(
-    validator: SchemaValidator, schema: Schema, limits: SchemaLimits | None = None
-) -> SchemaCheck:
-    """`check_schema`, then compile. Raises UnusableSchemaError as both do."""
-    check_schema(schema, limits)
-    return validator.compile(schema)
-
-
-# looking at a schema -----------------------------------------------------------------------------
+    steps, _ = _count(found, targets, _IN_PLACE)
+    if max(steps.values()) > limits.max_steps:
+        raise UnusableSchemaError(f"one value would be looked at more than {limits.max_steps} times")
+    ways, comes_back = _count(found, targets, None)
+    if not comes_back and max(ways.values()) <= limits.max_steps:
+        return None
+    looks = _Looks(schema, targets, steps)
+    return None if looks.are_few(limits.max_steps) else looks
 
 
 def _parts(schema: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -208,32 +248,179 @@ def _unescape(token: str) -> str:
     return unquote(token).replace("~1", "/").replace("~0", "~")
 
 
-def _count_steps(
-    found: list[Mapping[str, Any]], targets: Mapping[int, list[Mapping[str, Any]]], bound: int
-) -> None:
-    """How many schemas look at one value: those in place of each other, and through references.
+def _count(
+    found: list[Mapping[str, Any]],
+    targets: Mapping[int, list[Mapping[str, Any]]],
+    keywords: frozenset[str] | None,
+) -> tuple[dict[int, int], bool]:
+    """How many schemas each one brings along, itself included: those under `keywords` (None: all that
+    have schemas) and through references. And whether one of them comes back to itself.
 
-    Without recursion, since the schema decides how deep it would be; a schema that comes back to itself
-    at the same value counts once.
+    In the order in which each stands after those that it brings. Without recursion, since the schema
+    decides how deep it would be; where one comes back to itself, that is not counted again.
     """
-    steps: dict[int, int] = {}
+    counts: dict[int, int] = {}
     open_now: set[int] = set()
+    comes_back = False
     for start in found:
         stack: list[tuple[Mapping[str, Any], bool]] = [(start, False)]
         while stack:
             part, entered = stack.pop()
             key = id(part)
-            inner = [p for k, p in _parts(part) if k in _IN_PLACE and isinstance(p, Mapping)]
+            if not entered and key in open_now:
+                comes_back = True
+                continue
+            if not entered and key in counts:
+                continue
+            inner = [
+                p for k, p in _parts(part) if (keywords is None or k in keywords) and isinstance(p, Mapping)
+            ]
             inner += targets.get(key, [])
             if entered:
                 open_now.discard(key)
-                steps[key] = 1 + sum(steps.get(id(p), 1) for p in inner)
-                if steps[key] > bound:
-                    raise UnusableSchemaError(f"one value would be looked at more than {bound} times")
-            elif key not in steps and key not in open_now:
+                counts[key] = min(1 + sum(counts.get(id(p), 1) for p in inner), _MANY)
+            else:
                 open_now.add(key)
                 stack.append((part, True))
                 stack += [(p, False) for p in inner]
+    return counts, comes_back
+
+
+# looking at a value ------------------------------------------------------------------------------
+
+
+class _Looks:
+    """Counts how many schemas would look at a value and all in it, each as often as it would.
+
+    At most that: what a schema says of names by patterns, or of what others left over, is taken to be
+    about everything.
+    """
+
+    def __init__(
+        self,
+        root: Mapping[str, Any],
+        targets: Mapping[int, list[Mapping[str, Any]]],
+        order: Iterable[int],
+    ) -> None:
+        self._root = root
+        self._targets = targets
+        self._rank = {key: -number for number, key in enumerate(order)}
+        """Lower for a schema than for those that it brings to the same value, unless they bring it too."""
+
+    def are_few(self, bound: int) -> bool:
+        """Whether no value can have more than `bound` looks at it, or at one thing in it.
+
+        False also where that takes too long to tell.
+        """
+        left = _LOOKAHEAD
+        seen: set[frozenset[tuple[int, int]]] = set()
+        waiting: list[_Counts] = [{id(self._root): (self._root, 1)}]
+        while waiting:
+            counts = self._in_place(waiting.pop())
+            if sum(times for _, times in counts.values()) > bound:
+                return False
+            known = frozenset((key, times) for key, (_, times) in counts.items())
+            if known in seen:
+                continue
+            seen.add(known)
+            parts = [part for part, _ in counts.values()]
+            names = {name for part in parts for name in _mapping(part.get("properties"))}
+            indexes = range(1 + max((len(_first_items(part)) for part in parts), default=0))
+            left -= len(parts) * (len(names) + 1 + len(indexes))
+            if left < 0:
+                return False
+            waiting += [_at(counts, _of_member, name) for name in (*names, None)]
+            waiting += [_at(counts, _of_item, index) for index in indexes]
+        return True
+
+    def exceed(self, bound: int, value: Any) -> bool:
+        """Whether they are more than `bound`. Takes no longer than so many steps."""
+        left = bound
+        waiting: list[tuple[Any, _Counts]] = [(value, {id(self._root): (self._root, 1)})]
+        while waiting:
+            value, counts = waiting.pop()
+            counts = self._in_place(counts)
+            left -= len(counts) + sum(times for _, times in counts.values())
+            if left < 0:
+                return True
+            if isinstance(value, Mapping):
+                inner = [(member, _at(counts, _of_member, name)) for name, member in value.items()]
+            elif isinstance(value, (list, tuple)):
+                inner = [(item, _at(counts, _of_item, index)) for index, item in enumerate(value)]
+            else:
+                continue
+            waiting += [(part, looking) for part, looking in inner if looking]
+        return False
+
+    def _in_place(self, counts: _Counts) -> _Counts:
+        """With the schemas that those of `counts` bring to the same value."""
+        done: _Counts = {}
+        counts = dict(counts)
+        waiting = [(self._rank[key], key) for key in counts]
+        heapify(waiting)
+        while waiting:
+            rank, key = heappop(waiting)
+            part, times = done[key] = counts[key]
+            brought = [p for k, p in _parts(part) if k in _IN_PLACE and isinstance(p, Mapping)]
+            for inner in brought + self._targets.get(key, []):
+                other = id(inner)
+                if self._rank[other] <= rank:
+                    continue  # it has come back to one that was counted
+                if other not in counts:
+                    heappush(waiting, (self._rank[other], other))
+                _add(counts, inner, times)
+        return done
+
+
+_Counts: TypeAlias = dict[int, tuple[Mapping[str, Any], int]]
+"""Schemas, and how often each looks."""
+
+
+def _add(counts: _Counts, part: Mapping[str, Any], times: int) -> None:
+    _, before = counts.get(id(part), (part, 0))
+    counts[id(part)] = part, before + times
+
+
+def _at(counts: _Counts, of: Callable[[Mapping[str, Any], Any], Iterator[Any]], where: Any) -> _Counts:
+    """The schemas that look at a member or an item, if those of `counts` look at the whole."""
+    inner: _Counts = {}
+    for part, times in counts.values():
+        for found in of(part, where):
+            if isinstance(found, Mapping):
+                _add(inner, found, times)
+    return inner
+
+
+def _of_member(schema: Mapping[str, Any], name: str | None) -> Iterator[Any]:
+    """`name` None: one that no schema names."""
+    properties = _mapping(schema.get("properties"))
+    if name in properties:
+        yield properties[name]
+    else:
+        yield schema.get("additionalProperties")
+    yield from _mapping(schema.get("patternProperties")).values()
+    yield schema.get("unevaluatedProperties")
+
+
+def _of_item(schema: Mapping[str, Any], index: int) -> Iterator[Any]:
+    first = _first_items(schema)
+    if index < len(first):
+        yield first[index]
+    else:
+        yield schema.get("additionalItems" if isinstance(schema.get("items"), list) else "items")
+    yield schema.get("contains")
+    yield schema.get("unevaluatedItems")
+
+
+def _first_items(schema: Mapping[str, Any]) -> list[Any]:
+    """The schemas of items that have one each."""
+    items = schema.get("items")
+    first = items if isinstance(items, list) else schema.get("prefixItems")
+    return first if isinstance(first, list) else []
+
+
+def _mapping(value: Any) -> Mapping[Any, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
 __all__ = [

@@ -19,6 +19,9 @@ BOTH = [RustValidator, PythonValidator]
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
+REFERENCE = {"$ref": "#/$defs/a"}
+
+
 def nested(depth: int) -> dict[str, Any]:
     schema: dict[str, Any] = {}
     for _ in range(depth - 1):
@@ -61,6 +64,7 @@ def doubling(levels: int) -> dict[str, Any]:
         {"examples": [{"$ref": "file:///etc/passwd"}]},
         nested(64),
         doubling(12),
+        {"$defs": {"a": {}}, "allOf": [{"allOf": [REFERENCE] * 30}] * 30},
     ],
 )
 def test_schemas_that_are_used(schema: Any) -> None:
@@ -99,7 +103,92 @@ def test_schemas_that_are_not_used(schema: Any, reason: str) -> None:
         check_schema(schema)
 
 
+def recursive(applied: Any, **more: Any) -> dict[str, Any]:
+    """A schema of schemas `applied`, in which ``{}`` stands for itself."""
+    again: Any = {"$ref": "#/$defs/a"}
+
+    def put(part: Any) -> Any:
+        if part == {}:
+            return again
+        if isinstance(part, dict):
+            return {name: put(inner) for name, inner in part.items()}
+        return [put(inner) for inner in part] if isinstance(part, list) else part
+
+    return {"$defs": {"a": put(applied)}, **again, **more}
+
+
+def in_rows(levels: int) -> dict[str, Any]:
+    """As `doubling`, but each schema looks one level deeper into the value. None comes back to itself."""
+    defs: dict[str, Any] = {"d0": {}}
+    for n in range(levels):
+        defs[f"d{n + 1}"] = {"allOf": [{"items": {"$ref": f"#/$defs/d{n}"}}] * 2}
+    return {"$defs": defs, "$ref": f"#/$defs/d{levels}"}
+
+
+DRAFT7 = "http://json-schema.org/draft-07/schema#"
+
+
+@pytest.mark.req("V13")
+@pytest.mark.parametrize("validator", BOTH)
+@pytest.mark.parametrize(
+    ("schema", "as_list"),
+    [
+        (recursive({"allOf": [{"items": {}}, {"items": {}}]}), True),
+        (recursive({"anyOf": [{"items": {}, "maxItems": 0}, {"contains": {}}]}), True),
+        (recursive({"prefixItems": [{}], "unevaluatedItems": {}}), True),
+        (
+            recursive(
+                {"allOf": [{"items": [{}]}, {"additionalItems": {}, "items": []}] * 2}, **{"$schema": DRAFT7}
+            ),
+            True,
+        ),
+        (in_rows(60), True),
+        (recursive({"properties": {"c": {}}, "patternProperties": {"^c": {}}}), False),
+        (recursive({"additionalProperties": {}, "unevaluatedProperties": {}}), False),
+        (recursive({"properties": {"c": {}}, "dependentSchemas": {"c": {"properties": {"c": {}}}}}), False),
+        (
+            {
+                "$dynamicAnchor": "n",
+                "allOf": [
+                    {"properties": {"c": {"$dynamicRef": "#n"}}},
+                    {"additionalProperties": {"$ref": "#"}},
+                ],
+            },
+            False,
+        ),
+    ],
+)
+def test_a_value_that_would_be_looked_at_for_ever_is_not_checked(
+    validator: type[RustValidator | PythonValidator], schema: Any, as_list: bool
+) -> None:
+    check = compile_schema(validator(), schema)
+    value: Any = 1
+    for _ in range(60):
+        value = [value] if as_list else {"c": value}
+    assert "cannot be checked" in (check(value) or "")
+    assert check([[1]] if as_list else {"c": {"c": 1}}) is None or "anyOf" in str(schema)
+
+
+@pytest.mark.req("V13")
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "properties": {"c": {"$ref": "#"}, "d": {"$ref": "#"}, "v": {"type": "integer"}}},
+        recursive({"anyOf": [{"type": "integer"}, {"additionalProperties": {}}, {"items": {}}]}),
+        {"anyOf": [{"type": "object"}, {"$ref": "#"}]},
+    ],
+)
+def test_a_schema_that_comes_back_to_itself_once_is_as_good_as_any(schema: Any) -> None:
+    value: Any = {"v": 1}
+    for _ in range(9):
+        value = {"c": value, "d": value}  # more than `max_looks` in all, if somebody counted
+    assert compile_schema(RustValidator(), schema, SchemaLimits(max_looks=500))(value) is None
+
+
 def test_limits_can_be_chosen() -> None:
+    doubled = recursive({"allOf": [{"items": {}}, {"items": {}}]})
+    assert compile_schema(RustValidator(), doubled)([[[1]]]) is None
+    assert compile_schema(RustValidator(), doubled, SchemaLimits(max_looks=20))([[[1]]]) is not None
     check_schema(nested(65), SchemaLimits(max_depth=65))
     with pytest.raises(UnusableSchemaError):
         check_schema(nested(3), SchemaLimits(max_depth=2))
