@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import attrs
 import pytest
@@ -69,6 +69,32 @@ def test_a_tool_is_described_called_and_answers_by_its_annotations(version: str)
     else:
         assert "structuredContent" not in answer
         assert "outputSchema" not in listed
+
+
+class Trip(TypedDict):
+    start: Place
+    stops: NotRequired[list[Place]]
+
+
+@pytest.mark.req("V12", "W12")
+@pytest.mark.parametrize("version", [ALL[2], MODERN])
+def test_what_a_result_holds_within_becomes_json_where_the_annotation_says_so(version: str) -> None:
+    app = App("trips", "1")
+
+    @app.tool()
+    def trip(plan: Trip) -> Trip:
+        assert isinstance(plan["start"], Place)
+        return plan
+
+    @app.tool()
+    def places() -> list[Place]:
+        return [Place("Rome")]
+
+    ask = Asker(app, version)
+    answer = ask("tools/call", {"name": "trip", "arguments": {"plan": {"start": {"city": "Rome"}}}})
+    assert answer["structuredContent"] == {"start": {"city": "Rome", "country": "Italy"}}
+    text = ask("tools/call", {"name": "places"})["content"][0]["text"]
+    assert text == '[{"city": "Rome", "country": "Italy"}]'
 
 
 @pytest.mark.req("V12", "U5")

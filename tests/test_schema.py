@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
+from collections.abc import Callable, Generator, Mapping, Sequence
+from functools import partial
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    NewType,
+    NotRequired,
+    Required,
+    TypedDict,
+)
 
 import attrs
 import jsonschema
@@ -13,7 +24,11 @@ import pytest
 
 from sansmcp import LocalProtocolError
 from sansmcp.schema import input_schema_of, output_schema_of, schema_of
-from sansmcp.signature import ArgumentError, arguments_of, plain
+from sansmcp.signature import ArgumentError, arguments_of, plain, returns_rich
+from sansmcp.types import TextContent
+
+if TYPE_CHECKING:
+    from nowhere import Missing  # type: ignore[import-not-found]
 
 
 class Colour(enum.Enum):
@@ -55,6 +70,41 @@ class Node:
     _made: int = attrs.field(default=0, init=False)
 
 
+class Loose(TypedDict, total=False):
+    must: Required[Annotated[int, "needed"]]
+    may: Annotated[NotRequired[str], "not needed"]
+
+
+class Half(TypedDict):
+    known: int
+    unknown: Missing
+
+
+class Pair(NamedTuple):
+    left: int
+    right: Point | None = None
+
+
+@attrs.define
+class Bounded:
+    _count: Annotated[int, {"minimum": 1}] = attrs.field(validator=attrs.validators.lt(5))
+    share: float = float("inf")
+
+
+@attrs.define
+class Leaf:
+    child: Leaf | Branch | int
+    kind: Literal["leaf"]
+
+
+@attrs.define
+class Branch:
+    child: Leaf | Branch | int
+    kind: Literal["branch"]
+
+
+Id = NewType("Id", int)
+
 OBJECT = {"type": "object", "additionalProperties": False}
 
 
@@ -81,6 +131,52 @@ OBJECT = {"type": "object", "additionalProperties": False}
         (frozenset[str], {"type": "array", "items": {"type": "string"}, "uniqueItems": True}),
         (dict[str, float], {"type": "object", "additionalProperties": {"type": "number"}}),
         (Mapping[str, Any], {"type": "object", "additionalProperties": {}}),
+        (
+            dict[Colour, int],
+            {
+                "type": "object",
+                "additionalProperties": {"type": "integer"},
+                "propertyNames": {"enum": ["red", "blue"]},
+            },
+        ),
+        (Literal[Colour.RED, Level.HIGH, "a"], {"enum": ["red", 2, "a"]}),
+        (list[Id], {"type": "array", "items": {"type": "integer"}}),
+        (
+            Loose,
+            {
+                **OBJECT,
+                "properties": {
+                    "must": {"type": "integer", "description": "needed"},
+                    "may": {"type": "string", "description": "not needed"},
+                },
+                "required": ["must"],
+            },
+        ),
+        (
+            Half,
+            {
+                **OBJECT,
+                "properties": {"known": {"type": "integer"}, "unknown": {}},
+                "required": ["known", "unknown"],
+            },
+        ),
+        (
+            Bounded,
+            {
+                **OBJECT,
+                "properties": {"_count": {"type": "integer", "minimum": 1}, "share": {"type": "number"}},
+                "required": ["_count"],
+            },
+        ),
+        (
+            Annotated[Options, "how to look"],
+            {
+                **OBJECT,
+                "properties": {"deep": {"type": "boolean"}, "depth": {"type": "integer"}},
+                "required": ["deep"],
+                "description": "how to look",
+            },
+        ),
         (
             Annotated[int, "how many", {"minimum": 1}],
             {"type": "integer", "description": "how many", "minimum": 1},
@@ -128,7 +224,25 @@ def test_an_annotation_has_a_schema(hint: Any, schema: dict[str, Any]) -> None:
     jsonschema.Draft202012Validator.check_schema(schema)
 
 
-@pytest.mark.parametrize("hint", [complex, bytes, Callable[[], None], list[complex], dict[str, bytes]])
+class Odd(enum.Enum):
+    A = object()
+
+
+@pytest.mark.parametrize(
+    "hint",
+    [
+        complex,
+        bytes,
+        bytearray,
+        Callable[[], None],
+        list[complex],
+        dict[str, bytes],
+        dict[int, str],
+        dict[Level, str],
+        Odd,
+        Literal[b"a"],
+    ],
+)
 def test_an_annotation_without_a_schema(hint: Any) -> None:
     with pytest.raises(LocalProtocolError, match="input_schema"):
         schema_of(hint)
@@ -172,6 +286,40 @@ def test_classes_of_one_name_are_kept_apart() -> None:
     assert schema["properties"]["a"] == schema["properties"]["c"] != schema["properties"]["b"]
 
 
+def test_a_name_that_only_a_type_checker_knows_takes_nothing_else_with_it() -> None:
+    def tool(count: int, at: Point, other: Missing = None, *, ctx: Missing) -> Options: ...  # type: ignore[empty-body]
+
+    schema = input_schema_of(tool)
+    assert schema["properties"]["count"] == {"type": "integer"}
+    assert schema["properties"]["at"]["required"] == ["x"]
+    assert schema["properties"]["other"] == {"default": None}
+    assert output_schema_of(tool) == schema_of(Options)
+    arguments = arguments_of(tool)
+    assert arguments is not None
+    assert arguments.convert({"at": {"x": 1}, "other": {}}) == {"at": Point(1), "other": {}}
+
+
+def test_what_can_be_called_but_is_no_function_has_annotations_too() -> None:
+    class Tool:
+        def __call__(self, count: int) -> None: ...
+
+        def method(self, count: int) -> None: ...
+
+    def function(count: int, more: str) -> None: ...
+
+    for thing in (Tool(), Tool().method):
+        assert input_schema_of(thing)["properties"] == {"count": {"type": "integer"}}
+    bound = input_schema_of(partial(partial(function), more="a"))
+    assert bound["properties"] == {"count": {"type": "integer"}, "more": {"type": "string", "default": "a"}}
+
+
+def test_a_tuple_with_names_is_a_list() -> None:
+    schema = schema_of(Pair)
+    assert schema["type"] == "array"
+    assert schema["prefixItems"][0] == {"type": "integer"}
+    assert schema["minItems"] == 1
+
+
 def test_only_classes_with_fields_say_what_a_tool_returns() -> None:
     def point() -> Point: ...  # type: ignore[empty-body]
     def text() -> str: ...  # type: ignore[empty-body]
@@ -199,7 +347,22 @@ def rich(
     nodes: Sequence[Node] = (),
     level: Annotated[Level, "how high"] = Level.LOW,
     count: int = 0,
+    loose: Loose | None = None,
+    bounded: Bounded | None = None,
+    named: Pair | None = None,
+    only: Literal[Colour.RED, "x"] = "x",
+    by_colour: Mapping[Colour, list[Point]] = {},
+    tree: Leaf | Branch | None = None,
 ) -> None: ...
+
+
+def chain(depth: int) -> dict[str, Any]:
+    """What fits `Branch` and, but for its last line, `Leaf`."""
+    node: Any = 1
+    for _ in range(depth):
+        node = {"child": node, "kind": "branch"}
+    made: dict[str, Any] = node
+    return made
 
 
 @pytest.mark.parametrize(
@@ -219,6 +382,14 @@ def rich(
         ({"nodes": [{"name": "a", "children": [{"name": "b"}]}]}, {"nodes": [Node("a", [Node("b")])]}),
         ({"level": 2}, {"level": Level.HIGH}),
         ({"count": "left as it is"}, {"count": "left as it is"}),
+        ({"options": {"deep": True}}, {"options": {"deep": True}}),
+        ({"loose": {"must": 1}}, {"loose": {"must": 1}}),
+        ({"bounded": {"_count": 1}}, {"bounded": Bounded(1)}),
+        ({"named": [1]}, {"named": Pair(1)}),
+        ({"named": [1, {"x": 2}]}, {"named": Pair(1, Point(2))}),
+        ({"only": "red"}, {"only": Colour.RED}),
+        ({"by_colour": {"blue": [{"x": 1}]}}, {"by_colour": {Colour.BLUE: [Point(1)]}}),
+        ({"tree": chain(2)}, {"tree": Branch(Branch(1, "branch"), "branch")}),
         ({}, {}),
     ],
 )
@@ -242,7 +413,18 @@ def test_arguments_become_what_the_handler_wants(given: dict[str, Any], expected
         ({"pair": [1]}, ["pair"]),
         ({"what": "neither"}, ["fits none"]),
         ({"options": {"deep": 1}}, ["true or false"]),
-        ({"nodes": [{"name": "a", "children": [{"name": 5}]}]}, ["must be text"]),
+        (
+            {"nodes": [{"name": "a", "children": [{"name": 5}]}]},
+            ["must be text", "nodes[0].children[0].name"],
+        ),
+        ({"nodes": {"name": "a"}}, ["must be a list"]),
+        ({"loose": {"may": "a", "more": 1}}, ["required: must", "unknown: more"]),
+        ({"bounded": {"_count": 9}}, ["must be < 5"]),
+        ({"named": []}, ["a list of 2, not of 0"]),
+        ({"level": True}, ["none of the choices"]),
+        ({"only": "blue"}, ["none of the choices"]),
+        ({"by_colour": {"green": []}}, ["none of the choices"]),
+        ({"tags": [["a"]]}, ["must be text @ tags[0]"]),
     ],
 )
 def test_arguments_that_are_not_what_the_handler_wants(given: dict[str, Any], told: list[str]) -> None:
@@ -259,6 +441,28 @@ def test_plain_arguments_need_no_conversion() -> None:
     assert arguments_of(simple) is None
 
 
+def test_alternatives_within_alternatives_are_not_tried_again_and_again() -> None:
+    arguments = arguments_of(rich)
+    assert arguments is not None
+    deepest = arguments.convert({"tree": chain(60)})["tree"]
+    for _ in range(59):
+        deepest = deepest.child
+    assert deepest == Branch(1, "branch")
+    wrong = chain(60)
+    wrong["kind"] = "neither"
+    with pytest.raises(ArgumentError, match="fits none"):
+        arguments.convert({"tree": wrong})
+
+
+def test_whether_a_result_has_to_be_looked_through_is_known_before() -> None:
+    def rich_list() -> list[Point]: ...  # type: ignore[empty-body]
+    def steps() -> Generator[Any, Any, Options]: ...  # type: ignore[empty-body]
+    def blocks() -> list[TextContent]: ...  # type: ignore[empty-body]
+    def untold(): ...  # type: ignore[no-untyped-def]
+
+    assert [returns_rich(f) for f in (rich_list, steps, blocks, untold)] == [True, True, False, False]
+
+
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
@@ -273,6 +477,10 @@ def test_plain_arguments_need_no_conversion() -> None:
             },
         ),
         ({"a": 1}, {"a": 1}),
+        ({"p": [Point(1)], Colour.RED: {Level.LOW}}, {"p": [{"x": 1, "y": 0.0, "label": None}], "red": [1]}),
+        (Pair(1, Point(2)), [1, {"x": 2, "y": 0.0, "label": None}]),
+        (Bounded(2), {"_count": 2, "share": float("inf")}),
+        (TextContent(text="a"), TextContent(text="a")),
         ("text", "text"),
         (None, None),
     ],
