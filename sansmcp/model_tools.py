@@ -84,8 +84,11 @@ def _offer(
         name = entry.name
         if name not in kept:
             name = fit(name)
-            if name in kept or name in entries:
-                name = _told_apart(name, entry.name)
+            # What tells them apart can be foreseen, so another server may have a tool of that name too.
+            turn = 0
+            while name in kept or name in entries:
+                name = _told_apart(name, f"{entry.name}{' ' * turn}")
+                turn += 1
         entries[name] = entry
         definitions.append(define(name, entry.tool.description or "", entry.tool.input_schema))
     return ModelTools(definitions, entries)

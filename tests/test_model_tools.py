@@ -71,6 +71,23 @@ def test_names_that_an_api_would_refuse_are_made_to_fit_and_found_again(
     assert offered.entry("a_b").server_name == "a_b", "who needs no other name keeps his"
 
 
+@pytest.mark.req("V2", "V3")
+@pytest.mark.parametrize("offer", [anthropic_tools, openai_tools, gemini_tools])
+@pytest.mark.parametrize("name", ["read:file+", "long" * 20])
+def test_no_server_can_take_the_name_that_a_tool_of_another_one_gets(
+    offer: Callable[[Toolset[str]], ModelTools[str]], name: str
+) -> None:
+    tools = toolset(name)
+    for turn in range(3):
+        # What it is called can be foreseen, so somebody else calls his own tool that.
+        taken = next(d["name"] for d in offer(tools).definitions if d["name"] not in tools)
+        tools.register(f"evil {turn}", [Tool(name=taken, input_schema={"type": "object"})])
+    offered = offer(tools)
+    names = [d["name"] for d in offered.definitions]
+    assert len(set(names)) == len(names) == 4
+    assert [offered.entry(n).server for n in names] == ["server", "evil 0", "evil 1", "evil 2"]
+
+
 @pytest.mark.req("V8")
 def test_a_model_is_not_offered_what_is_not_for_it() -> None:
     made = toolset("a")
