@@ -29,9 +29,13 @@ MAX_URI: Final = 64 * 1024
 """Characters of a URI that is matched. Longer ones match nothing."""
 
 _EXPRESSION: Final = re.compile(r"\{([^{}]*)\}")
-_VARIABLE: Final = re.compile(r"([A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*)(?:(\*)|:([1-9][0-9]{0,3}))?")
-_LITERAL: Final = re.compile(r"(?:[!#$&()*+,\-./0-9:;=?@A-Z\[\]_a-z~'\u00a0-\uffff]|%[0-9A-Fa-f]{2})*")
+_NAME: Final = "(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})+"
+_VARIABLE: Final = re.compile(rf"({_NAME}(?:\.{_NAME})*)(?:(\*)|:([1-9][0-9]{{0,3}}))?")
+_LITERAL: Final = re.compile(
+    r"(?:[!#$&()*+,\-./0-9:;=?@A-Z\[\]_a-z~'\u00a0-\ud7ff\ue000-\U0010ffff]|%[0-9A-Fa-f]{2})*"
+)
 
+_FOREIGN: Final = re.compile("[^\x00-\x7f]+")
 _RESERVED: Final = ":/?#[]@!$&'()*+,;="
 _ENDS: Final = "/?#"
 """What a plain part never holds unescaped: it would belong to another part of the URI."""
@@ -84,6 +88,8 @@ class _Part:
     """It may hold ``/?#``: whole paths."""
     several: str | None = None
     """It is a list, whose members this stands between."""
+    relative: bool = False
+    """It follows a slash, so it must not begin with one: as a path that would start anew."""
 
 
 class UriTemplate:
@@ -116,24 +122,42 @@ class UriTemplate:
             raise LocalProtocolError(f"template {self.template!r} cannot be matched: {self._unmatchable}")
 
     def expand(self, values: Mapping[str, TemplateValue]) -> str:
-        """The URI for these values. What is not given is left out, as RFC 6570 has it."""
-        return "".join(piece if isinstance(piece, str) else _expand(piece, values) for piece in self._pieces)
+        """The URI for these values. What is not given is left out, as RFC 6570 has it.
+
+        Raises LocalProtocolError for text with a lone surrogate, which no URI can hold.
+        """
+        try:
+            pieces = [p if isinstance(p, str) else _expand(p, values) for p in self._pieces]
+        except UnicodeEncodeError:
+            raise LocalProtocolError(
+                f"template {self.template!r}: a value holds a lone surrogate, which no URI can hold"
+            ) from None
+        return "".join(pieces)
 
     def match(self, uri: str) -> dict[str, str | list[str]] | None:
         """What the variables stand for in `uri`, percent-decoded, or None when it does not match.
 
-        Exploded ones (``{/path*}``) are lists; those of a query that is not there are left out. A part
-        is never empty. A plain one never holds a slash, and none, decoded, has a segment ``.`` or
-        ``..``, a backslash or a NUL, so that it cannot lead out of a folder.
+        Exploded ones (``{/path*}``) are lists. A part of the path is never empty. A plain one never holds
+        a slash, and none, decoded, has a segment ``.`` or ``..``, a backslash or a NUL, or begins with a
+        slash after another one (but right after ``://``), so that it cannot lead out of a folder. It is
+        decoded once, and may be the letter of a drive.
+
+        Those of a query that is not there are left out; the others may be anything.
 
         Raises LocalProtocolError as `check_matchable` does.
         """
         self.check_matchable()
         if len(uri) > MAX_URI:
             return None
+        try:
+            uri = _encoded(uri)
+        except UnicodeEncodeError:
+            return None
         values: dict[str, str | list[str]] = {}
         if self._query:
             uri, _, query = uri.partition("?")
+            if "#" in query:
+                return None
             for pair in query.split("&") if query else ():
                 name, _, value = pair.partition("=")
                 name = unquote(name)
@@ -182,7 +206,7 @@ def _parse(template: str) -> Iterator[str | _Expression]:
         elif not _LITERAL.fullmatch(piece):
             raise LocalProtocolError(f"template {template!r}: {piece!r} is no text for a URI")
         elif piece:
-            yield piece
+            yield _encoded(piece)
 
 
 def _parse_expression(template: str, text: str) -> _Expression:
@@ -235,7 +259,9 @@ def _append_parts(path: list[str | _Part], piece: _Expression) -> None:
         if path and isinstance(path[-1], _Part):
             raise ValueError(f"nothing separates {path[-1].name} and {variable.name}")
         several = operator.separator if variable.explode else None
-        path.append(_Part(variable.name, operator.reserved, several))
+        before = path[-1] if path else ""
+        relative = isinstance(before, str) and before.endswith("/") and not before.endswith("://")
+        path.append(_Part(variable.name, operator.reserved, several, relative))
 
 
 def _append_text(path: list[str | _Part], text: str) -> None:
@@ -259,6 +285,8 @@ def _read(part: _Part, text: str) -> str | list[str] | None:
         value = unquote(text)
         return value if _is_segment(value) and not any(c in text for c in _ENDS) else None
     value = unquote(text)
+    if part.relative and value.startswith("/"):
+        return None
     return value if value and _stays_inside(value) else None
 
 
@@ -271,6 +299,11 @@ def _stays_inside(value: str) -> bool:
 
 
 # filling in --------------------------------------------------------------------------------------
+
+
+def _encoded(text: str) -> str:
+    """`text` with what is not ASCII percent-encoded: one way to write it."""
+    return text if text.isascii() else _FOREIGN.sub(lambda match: quote(match[0], safe=""), text)
 
 
 def _expand(expression: _Expression, values: Mapping[str, TemplateValue]) -> str:

@@ -76,6 +76,8 @@ VALUES: dict[str, Any] = {
         ("{word}{/word}{?word}{#word}", "blue/blue?word=blue#blue"),
         ("{a.b}", ""),
         ("http://h/~{word}/%C3%BC", "http://h/~blue/%C3%BC"),
+        ("ü{word}\U0001f600", "%C3%BCblue%F0%9F%98%80"),
+        ("{%20a}{w%20d.x}", ""),
     ],
 )
 def test_a_template_is_filled_in(template: str, uri: str) -> None:
@@ -118,10 +120,22 @@ def test_a_template_is_filled_in(template: str, uri: str) -> None:
         ("s://q{?a}{&b}", "s://q?b=", {"b": ""}),
         ("s://{id}{?a}", "s://1?a=/../", {"id": "1", "a": "/../"}),
         ("s://q{?a}", "s://other?a=1", None),
+        ("s://q{?a}", "s://q?a=1#b", None),
+        ("ü/{a}", "ü/ö", {"a": "ö"}),
+        ("ü/{a}", "%C3%BC/%C3%B6", {"a": "ö"}),
+        ("x:{a}", "x:\ud800", None),
+        ("file://{+path}", "file:///a/b", {"path": "/a/b"}),
     ],
 )
 def test_a_uri_is_matched(template: str, uri: str, values: dict[str, Any] | None) -> None:
     assert UriTemplate(template).match(uri) == values
+
+
+@pytest.mark.req("Z2")
+@pytest.mark.parametrize("value", ["\ud800", ["a", "\udfff"], {"\ud800": "a"}])
+def test_what_no_uri_can_hold_is_refused(value: Any) -> None:
+    with pytest.raises(LocalProtocolError, match="lone surrogate"):
+        UriTemplate("a://{v}").expand({"v": value})
 
 
 @pytest.mark.req("Z2")
@@ -141,6 +155,9 @@ def test_a_uri_is_matched(template: str, uri: str, values: dict[str, Any] | None
         "a%00b",
         "a/./b",
         "a/..",
+        "/etc/passwd",
+        "%2Fetc/passwd",
+        "%2fetc",
     ],
 )
 def test_no_part_leads_out_of_its_folder(template: str, way_out: str) -> None:
