@@ -494,7 +494,7 @@ class AuthorizationProblem(Enum):
     NO_CLIENT = auto()
     """This client is not known to the authorization server, and cannot make itself known."""
     NOT_ASKED = auto()
-    """The user was not asked, or whoever asks gave up."""
+    """The user was not asked, or whoever asks gave up; or the application has no assertion to show."""
     WRONG_STATE = auto()
     """What came back from the browser belongs to no question of ours."""
     DENIED = auto()
@@ -532,8 +532,9 @@ class AuthorizationFailed(HttpFailure):
         code: str = "",
         status: int | None = None,
         retryable: bool = False,
+        retry_after: float | None = None,
     ) -> None:
-        super().__init__(message, status=status, retryable=retryable)
+        super().__init__(message, status=status, retryable=retryable, retry_after=retry_after)
         self.problem: Final = problem
         self.code: Final = code
 
@@ -541,7 +542,12 @@ class AuthorizationFailed(HttpFailure):
         """The same failure, told of `subject`; `status` is the response's where that is not told yet."""
         message, status = f"{subject}: {self}", self.status or status
         return AuthorizationFailed(
-            message, self.problem, code=self.code, status=status, retryable=self.retryable
+            message,
+            self.problem,
+            code=self.code,
+            status=status,
+            retryable=self.retryable,
+            retry_after=self.retry_after,
         )
 
 

@@ -563,7 +563,8 @@ class AuthorizationRefused(Event):
 
 @record
 class TokensNotKept(Event):
-    """A `TokenStore` could not keep what it was given: it is used as long as this client lives.
+    """A `TokenStore` could not keep what it was given, which is used as long as this client lives; or it
+    could not say what it has.
 
     `error` says why.
     """

@@ -63,6 +63,9 @@ ODD = [
     ("realm=x, Bearer a=b", [bearer(a="b")]),
     ("@@, Bearer a=b", [bearer(a="b")]),
     ("Bearer a@b, c=d", [bearer(c="d")]),
+    ("Bearer resource_metadata=https://s.example/p?x=1, scope=a:b",
+     [bearer(resource_metadata="https://s.example/p?x=1", scope="a:b")]),
+    ('Bearer realm=Zürich, scope="a"', [bearer(realm="Zürich", scope="a")]),
 ]  # fmt: skip
 
 
@@ -115,3 +118,6 @@ def test_the_one_that_wants_a_token() -> None:
     assert for_tokens([]) is None
     assert for_tokens([Challenge("basic")]) is None
     assert for_tokens([Challenge("basic"), Challenge("dpop"), bearer()]) == Challenge("dpop")
+    algorithms = Challenge("dpop", {"algs": "ES256"})
+    assert for_tokens([bearer(realm="x"), algorithms, bearer(scope="a")]) == bearer(scope="a")
+    assert for_tokens([bearer(scope="a"), bearer(error="e")]) == bearer(scope="a")

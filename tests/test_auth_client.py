@@ -338,13 +338,16 @@ def test_a_token_whose_end_has_come_by_our_clock_only_is_still_shown() -> None:
     assert len(world.urls) == 2
 
 
-@pytest.mark.parametrize("reply", [(400, [], b""), (500, [], b""), (0, [], b"")])
+INVALID_GRANT = as_json({"error": "invalid_grant"}, 400)
+
+
+@pytest.mark.parametrize("reply", [INVALID_GRANT, (400, [], b""), (500, [], b""), (0, [], b"")])
 def test_where_it_cannot_be_renewed_beforehand_the_server_decides(reply: Reply) -> None:
     world = World().start()
     world.advance(4000.0)
     world.at[f"{AS}/token"] = reply
     ready = world.call()
-    if reply[0] == 400:  # what was held is good for nothing: the user is asked, and the token refused
+    if reply is INVALID_GRANT:  # what was held is good for nothing: the user is asked, and the token refused
         assert why(ready).problem is Problem.TOKEN_REFUSED
     else:
         assert isinstance(ready, ResultReady)

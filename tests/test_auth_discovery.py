@@ -179,14 +179,21 @@ def test_an_old_server_is_its_own_authorization_server() -> None:
 # addresses ---------------------------------------------------------------------------------------
 
 REACHES = {
-    Reach.PUBLIC: ["example.com", "a.example.com.", "8.8.8.8", "2606:4700::1111"],
+    Reach.PUBLIC: [
+        *("example.com", "a.example.com.", "8.8.8.8", "2606:4700::1111"),
+        *("::ffff:8.8.8.8", "2002:808:808::", "64:ff9b::808:808"),
+    ],
     Reach.PRIVATE: [
         *("10.0.0.1", "172.16.3.4", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0"),
         *("fe80::1", "fd00::1", "::", "::ffff:10.0.0.1", "2002:0a00:0001::", "224.0.0.1", "ff02::1"),
         *("intranet", "printer.local", "metadata.google.internal", "router.lan", "x.home.arpa"),
         *("2130706433", "127.1", "0x7f.0.0.1", "0177.0.0.1", "1.2.3.4.5"),
+        *("64:ff9b::a00:1", "64:ff9b:1::a00:1", "::10.0.0.1", "::ffff:0:a9fe:a9fe", "fec0::1"),
     ],
-    Reach.LOOPBACK: ["localhost", "a.localhost", "127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1"],
+    Reach.LOOPBACK: [
+        *("localhost", "a.localhost", "localhost.", "127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1"),
+        *("::127.0.0.1", "64:ff9b::7f00:1", "::ffff:0:7f00:1", "2002:7f00:1::"),
+    ],
 }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sansmcp import LocalProtocolError, ResultReady
+from sansmcp import LocalProtocolError, RequestFailed, ResultReady
 from sansmcp.auth.clients import SecretPost
 from sansmcp.auth.jose import PrivateKeyJwt, SigningKey, read_signed
 from sansmcp.auth.machine_grants import ClientCredentials, EnterpriseManaged, JwtBearer
@@ -260,6 +260,64 @@ def test_an_identity_provider_that_does_not(reply: Reply, problem: Authorization
     assert "1d-token" not in str(error) + repr(world.said)
     assert len(world.to(IDP)) == 1
     assert not world.to(f"{AS}/token")
+
+
+def gone() -> str:
+    raise FileNotFoundError(2, "No such file or directory", "/run/s3cret")
+
+
+def wrong() -> str:
+    raise ValueError("assert10n")
+
+
+def refused() -> str:
+    raise LocalProtocolError("the key is not there")
+
+
+@pytest.mark.req("T7")
+@pytest.mark.parametrize("make", [JwtBearer, lambda given: managed(id_token=given)], ids=["jwt", "id-jag"])
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (gone, "FileNotFoundError: No such file or directory"),
+        (wrong, "ValueError"),
+        (refused, "the key is not there"),
+        (lambda: None, "it is no text"),
+        (lambda: b"assert10n", "it is no text"),
+        ("", "it is no text"),
+    ],
+)
+def test_an_assertion_that_is_not_to_be_had_is_asked_for_again_the_next_time(
+    make: Callable[[Any], Any], given: Any, why: str
+) -> None:
+    made = [given, lambda: "assert10n"]
+    world = machine(make(lambda: made[0]() if callable(made[0]) else made[0]))
+    at_idp(world)
+    world.valid.add(None)  # type: ignore[arg-type]  # nothing is wanted at first
+    world.start()
+    world.valid.clear()
+    end = world.call()
+    assert isinstance(end, RequestFailed)
+    error = end.error
+    assert isinstance(error, AuthorizationFailed)
+    assert error.problem is AuthorizationProblem.NOT_ASKED
+    assert str(error).endswith(f"to show: {why}")
+    chain = [error, error.__cause__, error.__context__]
+    assert not any("s3cret" in repr(part) or "assert10n" in repr(part) for part in chain)
+    del made[0]
+    assert isinstance(world.call(), ResultReady)
+
+
+@pytest.mark.req("T7")
+@pytest.mark.parametrize(("url", "asked"), [("http://idp.example/token", False), ("http://[::1]:9/t", True)])
+def test_an_identity_provider_is_told_nothing_that_could_be_read_on_its_way(url: str, asked: bool) -> None:
+    world = machine(managed(token_endpoint=url))
+    world.at[url] = as_json({"access_token": "id-j4g", "issued_token_type": JAG})
+    world.start()
+    assert len(world.to(url)) == asked
+    if not asked:
+        error = world.one(AuthorizationRefused).error
+        assert error.problem is AuthorizationProblem.FORBIDDEN_ADDRESS
 
 
 def test_an_identity_provider_has_an_address() -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Callable
 from typing import Any
 
+import attrs
 import pytest
 
 from sansmcp import RequestFailed
 from sansmcp.auth.clients import TokenRequest
+from sansmcp.auth.jose import PrivateKeyJwt, SigningKey
 from sansmcp.auth.pkce import Pkce
 from sansmcp.auth.registration import Registration
 from sansmcp.auth.steps import AskUser, Fetched, Returned
@@ -18,6 +21,7 @@ from sansmcp.http.connector import HttpConnector
 from sansmcp.http.exchange import AbortExchange, StartExchange, StartFetch
 
 from .auth_support import AS, CALLBACK, MCP, Asked, Reply, World, as_json
+from .protected_support import counting
 
 SECRETS = (
     *("t0ken-", "r3fresh-", "s3cret-", "c0de-of-test", "state=AAAA", "verifier=AAAA"),
@@ -66,6 +70,7 @@ def check(world: Watched) -> None:
 
 
 KNOWN = Registration(client_id="kn0wn", client_secret="s3cret-known")
+ODD = Registration(client_id="kn0wn", client_secret="s3cret-/+ ü&=%")
 
 
 @pytest.mark.req("T9", "T1")
@@ -106,6 +111,40 @@ def test_somebody_who_repeats_what_he_was_told(place: str) -> None:
     world.at[f"{AS}/{place}"] = echo
     world.start()
     assert "invalid_request" in str(world.one(SessionEnded).error)
+    check(world)
+
+
+def echo_parts(asked: Asked) -> Reply:
+    """Repeats what shows who the client is, decoded, and each half of the header."""
+    scheme, _, shown = asked.headers.get("authorization", "").partition(" ")
+    told = f"{shown} {asked.basic if shown else ''} {asked.form} {scheme}"
+    return as_json({"error": "invalid_request", "error_description": told}, 400)
+
+
+@pytest.mark.req("T9")
+@pytest.mark.parametrize("reply", [echo, echo_parts])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"client": ODD},
+        {"client": attrs.evolve(ODD, method="client_secret_post")},
+        {"client": KNOWN, "authentication": PrivateKeyJwt(key=SigningKey.generate(counting()))},
+    ],
+    ids=["basic", "post", "key"],
+)
+def test_somebody_who_repeats_how_the_client_showed_who_it_is(
+    reply: Callable[[Asked], Reply], options: dict[str, Any]
+) -> None:
+    world = Watched(**options)
+    world.server["token_endpoint_auth_methods_supported"] = ["client_secret_basic", "client_secret_post"]
+    world.at[f"{AS}/token"] = reply
+    world.start()
+    error = world.one(SessionEnded).error
+    assert "***" in str(error)
+    form = world.to(f"{AS}/token")[0]
+    shown = form.headers.get("authorization", "x x").partition(" ")[2]
+    for secret in ("s3cret", shown, form.form.get("client_assertion", shown)):
+        assert len(secret) < 2 or secret not in str(error)
     check(world)
 
 

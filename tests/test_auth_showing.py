@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sansmcp import ResultReady
+from sansmcp import RequestFailed, ResultReady
 from sansmcp.auth.challenge import Challenge
 from sansmcp.auth.dpop import DpopCheck, ProofKey
 from sansmcp.auth.jose import ASYMMETRIC, PrivateKeyJwt, Signed, SigningKey, read_signed
@@ -121,6 +121,28 @@ def test_a_nonce_is_exchanged_on_the_way() -> None:
 
 
 @pytest.mark.req("T7")
+def test_a_nonce_that_became_old_while_the_user_logged_in_is_exchanged() -> None:
+    world = Bound()
+    world.nonces[f"{AS}/token"] = "n-0"
+    world.start()
+    world.valid.clear()
+    refused: list[str] = []
+
+    def give(asked: Asked) -> Reply:
+        if asked.form["grant_type"] != "refresh_token":
+            return world.give(asked)
+        refused.append(asked.form["refresh_token"])
+        world.nonces[f"{AS}/token"] = "n-1"  # it lasts no longer than that
+        return as_json({"error": "invalid_grant"}, 400, **{"dpop-nonce": "n-0"})
+
+    world.at[f"{AS}/token"] = give
+    assert isinstance(world.call(), ResultReady)
+    assert refused == ["r3fresh-1"]
+    sent = [proof_of(asked).claims.get("nonce") for asked in world.to(f"{AS}/token")]
+    assert sent[-2:] == ["n-0", "n-1"]
+
+
+@pytest.mark.req("T7")
 @pytest.mark.parametrize("place", [MCP, f"{AS}/token"])
 def test_nonces_without_end_are_not_followed(place: str) -> None:
     world = Bound()
@@ -170,6 +192,32 @@ def test_without_a_key_no_bound_token_is_used() -> None:
     world.answer["token_type"] = "DPoP"
     world.start()
     assert world.one(AuthorizationRefused).error.problem is AuthorizationProblem.INVALID_ANSWER
+
+
+@pytest.mark.req("T5")
+@pytest.mark.case("A-04")
+@pytest.mark.parametrize(
+    "before", ['DPoP algs="ES256", ', 'Bearer realm="x", ', 'DPoP error="x", scope="y", ']
+)
+def test_more_rights_are_wanted_in_any_of_several_challenges(before: str) -> None:
+    world = World().start()
+    more = f'{before}Bearer error="insufficient_scope", scope="write"'
+    world.guard = lambda asked: (403, [("www-authenticate", more)], b"") if len(world.urls) == 1 else None
+    assert isinstance(world.call(), ResultReady)
+    assert world.asked_user["scope"] == "write"
+
+
+@pytest.mark.req("T5")
+@pytest.mark.case("A-06")
+def test_rights_that_can_be_none_are_not_asked_for() -> None:
+    world = World().start()
+    world.guard = lambda asked: (
+        403,
+        [("www-authenticate", 'Bearer error="insufficient_scope", scope="é"')],
+        b"",
+    )
+    assert isinstance(world.call(), RequestFailed)
+    assert len(world.urls) == 1
 
 
 @pytest.mark.parametrize(

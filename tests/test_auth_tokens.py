@@ -100,6 +100,13 @@ def test_when_a_token_is_stale() -> None:
     assert not attrs.evolve(tokens, expires_at=None).stale(1e12)
 
 
+@pytest.mark.req("T9")
+def test_tokens_do_not_show_what_is_behind_an_address() -> None:
+    tokens = Tokens(access_token="t", token_type="bearer", issuer="i", resource="https://s.example/m?key=k3y")
+    assert "https://s.example/m?…" in repr(tokens)
+    assert "k3y" not in repr(tokens)
+
+
 def test_a_store_keeps_and_forgets() -> None:
     store = MemoryTokenStore()
     tokens = Tokens(access_token="t", token_type="bearer", issuer="i", resource="r")

@@ -9,7 +9,7 @@ Specification: 2026-07-28, basic/authorization/security-considerations; RFC 9728
 from __future__ import annotations
 
 from enum import IntEnum
-from ipaddress import IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Final
 
 import attrs
@@ -17,6 +17,9 @@ import attrs
 from ..errors import LocalProtocolError
 from ..http.proxy import is_loopback
 from ..http.url import Url, parse_url
+
+_TRANSLATED: Final = tuple(map(IPv6Network, ("::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48")))
+"""Addresses of IPv6 whose end is one of IPv4, which a translator makes of them (RFC 4291, 6052, 8215)."""
 
 _LOCAL_NAMES: Final = (".local", ".internal", ".localdomain", ".home.arpa", ".lan")
 """Ends of names that mean something only in the network one is in."""
@@ -46,10 +49,19 @@ def reach_of(host: str) -> Reach:
             return Reach.PRIVATE
         return Reach.PRIVATE if host.endswith(_LOCAL_NAMES) else Reach.PUBLIC
     if isinstance(address, IPv6Address):
-        mapped = address.ipv4_mapped or address.sixtofour
+        mapped = _mapped(address)
         if mapped is not None:
             return reach_of(str(mapped))
+        if address.is_site_local:
+            return Reach.PRIVATE
     return Reach.PUBLIC if address.is_global and not address.is_multicast else Reach.PRIVATE
+
+
+def _mapped(address: IPv6Address) -> IPv4Address | None:
+    """The address of IPv4 that is meant by one of IPv6, if it is."""
+    if any(address in network for network in _TRANSLATED):
+        return IPv4Address(int(address) & 0xFFFF_FFFF)
+    return address.ipv4_mapped or address.sixtofour
 
 
 @attrs.frozen(kw_only=True)

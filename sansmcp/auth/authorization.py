@@ -36,6 +36,7 @@ from ..http.exchange import (
 from ..http.url import Url
 from ..states import AUTHORIZATION, AuthorizationInput, AuthorizationState, Machine
 from .flow import Flow, Occasion
+from .keeping import Keeping
 from .registration import check_redirect
 from .steps import AskRedirect, AskUser, Fetch, Fetched, Returned
 from .tokens import Tokens
@@ -77,6 +78,7 @@ class Authorization:
         server: Url,
         occasion: Occasion,
         *,
+        store: Keeping,
         now: float,
         clock: ClockPair,
         entropy: Callable[[int], bytes],
@@ -88,6 +90,7 @@ class Authorization:
             oauth,
             server,
             occasion,
+            store=store,
             entropy=entropy,
             unix=lambda: clock.unix_at(self._now),
             issuer=issuer,
@@ -286,8 +289,9 @@ class Authorization:
                 )
 
     def _take_said(self) -> None:
-        self._events += self.flow.said
-        self.flow.said.clear()
+        for said in (self.flow.said, self.flow.store.said):
+            self._events += said
+            said.clear()
 
     def _end(self, error: AuthorizationFailed) -> None:
         self._timers.clear_all()

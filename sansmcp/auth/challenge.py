@@ -25,9 +25,14 @@ MAX_PARAMETERS: Final = 32
 TOKEN_SCHEMES: Final = ("bearer", "dpop")
 """Schemes that want an access token."""
 
+_TELLING: Final = frozenset({"error", "scope", "resource_metadata"})
+"""Of what a challenge for a token says, that which makes a difference."""
+
 _T: Final = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _NAME: Final = re.compile(_T)
-_PARAMETER: Final = re.compile(rf'({_T})[ \t]*=[ \t]*(?:"((?:[^"\\]|\\.)*+)"|({_T}))(?=[ \t,]|$)', re.DOTALL)
+_PARAMETER: Final = re.compile(
+    rf'({_T})[ \t]*=[ \t]*(?:"((?:[^"\\]|\\.)*+)"|([^\s",]+))(?=[ \t,]|$)', re.DOTALL
+)
 _OPEN_QUOTE: Final = re.compile(rf'{_T}[ \t]*=[ \t]*"')
 _TOKEN68: Final = re.compile(r"([A-Za-z0-9\-._~+/]+=*)[ \t]*(?=,|$)")
 _BETWEEN: Final = re.compile(r"[ \t,]*")
@@ -81,6 +86,7 @@ def _parse(text: str, found: list[Challenge]) -> bool:
                 parameters[name.lower()] = plain if quoted is None else _ESCAPED.sub(r"\1", quoted)
             else:
                 odd = True
+            odd |= plain is not None and _NAME.fullmatch(plain) is None  # an address without its quotes
             at = _after(_BLANK, text, pair.end())
             odd |= at < len(text) and text[at] != ","  # some leave the comma out
             continue
@@ -114,5 +120,6 @@ def _next_comma(text: str, at: int) -> int:
 
 
 def for_tokens(challenges: Iterable[Challenge]) -> Challenge | None:
-    """The challenge that wants an access token, the first of them; None for none."""
-    return next((c for c in challenges if c.scheme in TOKEN_SCHEMES), None)
+    """The challenge that wants an access token; of several, the first that says more. None for none."""
+    wanted = [c for c in challenges if c.scheme in TOKEN_SCHEMES]
+    return next((c for c in wanted if not _TELLING.isdisjoint(c.parameters)), wanted[0] if wanted else None)

@@ -44,6 +44,7 @@ from ..states import ClientState
 from .authorization import Authorization
 from .challenge import Challenge, for_tokens, parse_challenges
 from .flow import Occasion
+from .keeping import Keeping
 from .oauth import OAuth
 from .scopes import union
 from .showing import Showing
@@ -125,20 +126,18 @@ class AuthorizedClient:
         self._attempt: Authorization | None = None
         self._wanted = False
         """Whether the attempt goes on although nothing waits for it."""
-        self._tokens: Tokens | None = oauth.store.tokens(self._server.text)
+        self._ops: deque[AuthorizedExchangeOp] = deque()
+        self._events: deque[Event] = deque()
+        self._timers: Deadlines[ExchangeId] = Deadlines()
+        self._store: Final = Keeping(oauth.store)
+        self._tokens = self._kept()
         self._serial = 1
         """Counts the tokens that there were."""
-        self._proven = False
+        self._proven = self._tokens is not None
         """Whether the server took the token that there is, or may have taken it earlier."""
         self._renewal_failed = False
         """Whether that one cannot be renewed without the user."""
         self._issuer = None if self._tokens is None else self._tokens.issuer
-        self._ops: deque[AuthorizedExchangeOp] = deque()
-        self._events: deque[Event] = deque()
-        self._timers: Deadlines[ExchangeId] = Deadlines()
-        if self._tokens is not None:
-            self._proven = True
-            self._hide(self._tokens)
 
     def __repr__(self) -> str:
         return f"<AuthorizedClient {self.url} {'with' if self._tokens else 'without'} a token>"
@@ -437,7 +436,7 @@ class AuthorizedClient:
         if odd:
             detail = "a WWW-Authenticate header is malformed: what can be read of it is used"
             self._events.append(DeviationTolerated(PeerFault.INVALID_CHALLENGE, detail))
-        challenge = for_tokens(challenges)
+        challenge = for_tokens(challenges if status == 401 else _insufficient(challenges) or challenges)
         if challenges and challenge is None:
             return False  # it wants something else to be shown
         if request.request.method == "DELETE" or self.engine.state is ClientState.CLOSED:
@@ -477,7 +476,7 @@ class AuthorizedClient:
             self._send_or_wait(request)
             return True
         asked = set() if tokens is None else {*tokens.requested, *tokens.scopes}
-        more = set(challenge.scopes or ()) - asked
+        more = set(union(challenge.scopes or ())) - asked
         tried_enough = request.step_ups >= self.oauth.step_ups or request.tries >= MAX_TRIES
         if not more or tried_enough:
             named = ", ".join(union(challenge.scopes or ())[:8]) or "some that it does not name"
@@ -515,6 +514,7 @@ class AuthorizedClient:
             self.oauth,
             self._server,
             occasion,
+            store=self._store,
             now=self._now,
             clock=self._clock,
             entropy=self._entropy,
@@ -538,7 +538,7 @@ class AuthorizedClient:
             self._renewal_failed = True
             for request in waiting:
                 request.refused = 0  # nothing new was shown
-            self._tokens = self.oauth.store.tokens(self._server.text)
+            self._tokens = self._kept()
         if tokens is None and error is not None and not attempt.occasion.quietly:
             for request in waiting:
                 del self._requests[request.id]
@@ -547,6 +547,18 @@ class AuthorizedClient:
         for request in waiting:
             self.client.exchange_released(request.id, self._now)
             self._send(request)
+
+    def _kept(self) -> Tokens | None:
+        """What the store has, if the server may be shown it."""
+        tokens = self._store.tokens(self._server.text)
+        self._events += self._store.said
+        self._store.said.clear()
+        if tokens is None or not self.oauth.addresses.is_safe(self._server):
+            return None
+        if not self._showing.can_show(tokens):
+            return None
+        self._hide(tokens)
+        return tokens
 
     def _take(self, tokens: Tokens) -> None:
         self._tokens = tokens
@@ -560,3 +572,8 @@ class AuthorizedClient:
 
     def _tick(self, now: float) -> None:
         self._now = max(self._now, now)
+
+
+def _insufficient(challenges: Iterable[Challenge]) -> list[Challenge]:
+    """Those that want more rights."""
+    return [c for c in challenges if c.parameters.get("error") == INSUFFICIENT]

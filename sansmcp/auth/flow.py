@@ -12,11 +12,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, NoReturn
+from urllib.parse import quote, quote_plus
 
 import attrs
 
 from ..errors import AuthorizationFailed, AuthorizationProblem, NetworkFailure, NetworkProblem, PeerFault
-from ..events import DeviationTolerated, Event, TokensNotKept
+from ..events import DeviationTolerated, Event
+from ..http.answer import read_seconds
 from ..http.url import Url
 from ..states import AuthorizationInput
 from ..wire.peek import excerpt
@@ -24,6 +26,7 @@ from .addresses import named_url
 from .challenge import Challenge
 from .clients import ClientAuthentication, TokenRequest, authentication_for
 from .discovery import origin_of, resource_urls, server_urls
+from .keeping import Keeping
 from .metadata import (
     ResourceMetadata,
     ServerMetadata,
@@ -48,6 +51,10 @@ MAX_SERVERS: Final = 4
 _Problem = AuthorizationProblem
 _SHOWN: Final = 200
 _SHORTEST_SECRET: Final = 6
+_SECRET: Final = frozenset({"client_secret", "client_assertion"})
+"""Parameters by which a client shows who it is."""
+_LATER: Final = frozenset({"server_error", "slow_down", "temporarily_unavailable"})
+"""Errors that say nothing of what was sent."""
 
 
 @attrs.frozen(kw_only=True)
@@ -77,6 +84,7 @@ class Flow:
         server: Url,
         occasion: Occasion,
         *,
+        store: Keeping,
         entropy: Callable[[int], bytes],
         unix: Callable[[], float],
         issuer: str | None = None,
@@ -85,6 +93,8 @@ class Flow:
         self.server: Final = server
         """The server that wants to see a token."""
         self.occasion: Final = occasion
+        self.store: Final = store
+        """Where tokens are kept, whatever becomes of it."""
         self.entropy: Final = entropy
         self.unix: Final = unix
         """The time of day."""
@@ -118,7 +128,7 @@ class Flow:
             if self.occasion.quietly:
                 fail(_Problem.TOKEN_REFUSED, "the token cannot be renewed without the user")
             tokens = yield from self.oauth.grant.obtain(self)
-        self._keep(lambda: self.oauth.store.keep_tokens(self.server.text, tokens))
+        self.store.keep_tokens(self.server.text, tokens)
         return tokens
 
     def _renew(self) -> Steps[Tokens | None]:
@@ -126,13 +136,10 @@ class Flow:
         held = self.occasion.held
         if held is None or self.occasion.more or not self._suits(held):
             return None
-        kept = self.oauth.store.tokens(self.server.text)
-        if kept is not None and self._suits(kept) and kept.access_token != held.access_token:
-            # Another client has renewed it already: what we hold is not good for anything any more.
-            held = kept
-            if not held.stale(self.unix()):
-                self.refreshed = True
-                return held
+        held = self._renewed_elsewhere(held) or held
+        if held is not self.occasion.held and not held.stale(self.unix()):
+            self.refreshed = True
+            return held
         client = self.known_client()
         if held.refresh_token is None or client is None:
             return None
@@ -141,13 +148,28 @@ class Flow:
         except AuthorizationFailed as error:
             if error.problem is not _Problem.TOKEN_REFUSED:
                 raise
-            self._keep(lambda: self.oauth.store.keep_tokens(self.server.text, None))
-            return None
+            # Whoever asked at the same moment, and was first, has a token.
+            other = self._renewed_elsewhere(held)
+            if other is None or other.stale(self.unix()):
+                if other is None and error.code:
+                    self.store.keep_tokens(self.server.text, None)
+                return None
+            tokens = other
         self.refreshed = True
         return tokens
 
+    def _renewed_elsewhere(self, held: Tokens) -> Tokens | None:
+        """What the store has in the place of `held`: then another client has renewed it, and what we hold is
+        not good for anything any more."""
+        kept = self.store.tokens(self.server.text)
+        if kept is None or not self._suits(kept) or kept.access_token == held.access_token:
+            return None
+        return kept
+
     def _suits(self, tokens: Tokens) -> bool:
-        """Whether `tokens` are from this authorization server, and for this server."""
+        """Whether `tokens` are from this authorization server, for this server, and of a kind we can show."""
+        if tokens.token_type == DPOP and self.oauth.dpop is None:
+            return False
         return tokens.issuer == self.metadata.issuer and tokens.resource == self.resource.resource
 
     # who gives tokens ----------------------------------------------------------------------------
@@ -264,7 +286,7 @@ class Flow:
         name = self.oauth.client_metadata_url
         if name is not None and self.metadata.reads_clients:
             return Registration(client_id=name, issuer=issuer)
-        kept = self.oauth.store.registration(issuer)
+        kept = self.store.registration(issuer)
         return kept if kept is not None and kept.issuer == issuer else None
 
     def client_for_browser(self) -> Steps[tuple[Registration, str]]:
@@ -305,7 +327,7 @@ class Flow:
         if client is None:
             fail(_Problem.INVALID_ANSWER, "the registration was answered without a usable client_id")
         self._registered = True
-        self._keep(lambda: self.oauth.store.keep_registration(issuer, client))
+        self.store.keep_registration(issuer, client)
         return client
 
     @property
@@ -314,20 +336,13 @@ class Flow:
         if self._registered or self.metadata.registration_endpoint is None:
             return False
         known = self.known_client()
-        kept = self.oauth.store.registration(self.metadata.issuer)
+        kept = self.store.registration(self.metadata.issuer)
         return known is not None and kept is not None and known.client_id == kept.client_id
 
     def forget_client(self) -> None:
         """The authorization server does not know this client any more: next time it registers anew."""
         if self.oauth.client is None:
-            issuer = self.metadata.issuer
-            self._keep(lambda: self.oauth.store.keep_registration(issuer, None))
-
-    def _keep(self, keep: Callable[[], None]) -> None:
-        try:
-            keep()
-        except OSError as error:
-            self.said.append(TokensNotKept(error))
+            self.store.keep_registration(self.metadata.issuer, None)
 
     # tokens --------------------------------------------------------------------------------------
 
@@ -359,6 +374,7 @@ class Flow:
             text = f"the token endpoint takes clients only by {excerpt(offered.encode(), _SHOWN)}"
             fail(_Problem.UNSUPPORTED, f"{text}: set OAuth.authentication to one of these")
         given = (*parameters, ("resource", self.resource.resource))
+        again = False
         while True:
             request = self._signed(way, self.metadata, client, given)
             nonce = self._nonce
@@ -372,8 +388,9 @@ class Flow:
             if key is None:
                 return self._read_tokens(answer, requested)
             self._nonce = read_nonce(answer.headers.get(NONCE)) or nonce
-            if nonce is not None or self._nonce is None or not _wants_nonce(answer):
+            if again or self._nonce == nonce or not _wants_nonce(answer):
                 return self._read_tokens(answer, requested)
+            again = True  # what it handed out before may be old: a user takes minutes
 
     def ask_elsewhere(
         self,
@@ -385,6 +402,9 @@ class Flow:
         provider: ServerMetadata,
     ) -> Steps[Mapping[str, object]]:
         """Ask the token endpoint of `provider`, which the user of this library named; returns its answer."""
+        if not self.oauth.addresses.is_safe(url):
+            text = f"the identity provider {url} is not reached by https: who the user is could be read there"
+            fail(_Problem.FORBIDDEN_ADDRESS, f"{text} (AddressPolicy.plain)")
         request = self._signed(way, provider, client, tuple(parameters))
         step, what = AuthorizationInput.ASK_TOKEN, "the request to the identity provider"
         asked = post_form(step, what, url, request.parameters, request.headers)
@@ -413,7 +433,9 @@ class Flow:
                 entropy=self.entropy,
             )
         )
-        self.hide(client.client_secret, *(value for _, value in request.headers))
+        # Both as they are sent and without what they begin with: somebody may repeat either.
+        shown = [value for _, value in request.headers] + [v for n, v in request.parameters if n in _SECRET]
+        self.hide(client.client_secret, *shown, *(value.partition(" ")[2] for value in shown))
         return request
 
     def refresh(self, held: Tokens, client: Registration) -> Steps[Tokens]:
@@ -430,7 +452,7 @@ class Flow:
 
     def _read_tokens(self, answer: Fetched, requested: Scopes) -> Tokens:
         value = self._answered(answer, "the token request")
-        if not answer.ok:
+        if not answer.ok or _is_error(value):
             if self._error(value, answer)[0] == "invalid_client":
                 self.forget_client()
             self._no_token(value, answer, "the authorization server")
@@ -451,11 +473,12 @@ class Flow:
 
     def _no_token(self, value: object, answer: Fetched, who: str) -> NoReturn:
         code, told = self._error(value, answer)
-        problem = _Problem.TOKEN_REFUSED
-        if answer.status >= 500 or answer.status == 429:
-            problem = _Problem.UNREACHABLE  # for now: what is held is good later
         text = f"{who} gives no token: {told}"
-        fail(problem, text, code=code, retryable=problem is _Problem.UNREACHABLE)
+        if answer.status < 500 and answer.status not in (408, 429) and code not in _LATER:
+            fail(_Problem.TOKEN_REFUSED, text, code=code)
+        # For now: what is held is good later.
+        wait = read_seconds(answer.headers.get("retry-after"))
+        fail(_Problem.UNREACHABLE, text, code=code, retryable=True, retry_after=wait)
 
     # answers -------------------------------------------------------------------------------------
 
@@ -497,13 +520,15 @@ class Flow:
         return code, f"{code} ({self._shown(description)})"
 
     def _shown(self, text: str) -> str:
-        for secret in self._secrets:
+        for secret in sorted(self._secrets, key=len, reverse=True):  # one may be a part of another
             text = text.replace(secret, "***")
         return excerpt(text[: 8 * _SHOWN].encode("utf-8", "replace"), _SHOWN)
 
     def hide(self, *secrets: str | None) -> None:
         """Never show these, should somebody repeat them."""
-        self._secrets.update(s for s in secrets if s is not None and len(s) >= _SHORTEST_SECRET)
+        for secret in secrets:
+            if secret is not None and len(secret) >= _SHORTEST_SECRET:
+                self._secrets.update((secret, quote_plus(secret), quote(secret, safe="")))
 
     def _odd(self, url: Url, why: str) -> None:
         self._misses.append(f"{url}: {why}")
@@ -514,6 +539,11 @@ class Flow:
 
     def _tried(self) -> str:
         return f" ({'; '.join(self._misses[:8])})" if self._misses else ""
+
+
+def _is_error(value: object) -> bool:
+    """Whether it is an error, whatever its status says."""
+    return isinstance(value, dict) and isinstance(value.get("error"), str) and "access_token" not in value
 
 
 def _wants_nonce(answer: Fetched) -> bool:

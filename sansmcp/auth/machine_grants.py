@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import attrs
 
-from ..errors import AuthorizationProblem
+from ..errors import AuthorizationProblem, SansmcpError
 from ..http.url import Url, parse_url
 from .clients import ClientAuthentication, NoAuthentication, SecretBasic
 from .metadata import ServerMetadata
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Assertion: TypeAlias = str | Callable[[], str]
 """A signed token of somebody else, or a function that fetches it anew, for ones that do not last. The
-function must not take long."""
+function must not take long; if it raises, no token is asked for, and it is called again the next time."""
 
 CLIENT_CREDENTIALS: Final = "client_credentials"
 JWT_BEARER: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
@@ -70,8 +70,18 @@ def _scope(flow: Flow) -> list[tuple[str, str]]:
     return [("scope", " ".join(scopes))] if scopes else []
 
 
-def _read(assertion: Assertion) -> str:
-    return assertion if isinstance(assertion, str) else assertion()
+def _read(assertion: Assertion, what: str) -> str:
+    text, why = "", "it is no text"
+    try:
+        text = assertion if isinstance(assertion, str) else assertion()
+    except SansmcpError as error:
+        why = str(error)
+    except Exception as error:
+        # What it says may quote what it read.
+        why = type(error).__name__ + (f": {error.strerror}" if isinstance(error, OSError) else "")
+    if not isinstance(text, str) or not text:
+        fail(_Problem.NOT_ASKED, f"there is no {what} to show: {why}", retryable=True)
+    return text
 
 
 @attrs.frozen
@@ -101,7 +111,7 @@ class JwtBearer:
 
     def obtain(self, flow: Flow) -> Steps[Tokens]:
         """Ask for a token in exchange for it."""
-        return (yield from _redeem(flow, _read(self.assertion)))
+        return (yield from _redeem(flow, _read(self.assertion, "assertion")))
 
 
 def _redeem(flow: Flow, assertion: str) -> Steps[Tokens]:
@@ -135,7 +145,7 @@ class EnterpriseManaged:
 
     def obtain(self, flow: Flow) -> Steps[Tokens]:
         """Have the identity asserted, and redeem the assertion."""
-        subject = _read(self.id_token)
+        subject = _read(self.id_token, "ID token")
         flow.hide(subject)
         parameters = (
             ("grant_type", TOKEN_EXCHANGE),

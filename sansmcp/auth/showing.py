@@ -44,6 +44,10 @@ class Showing:
         self._entropy: Final = entropy
         self.nonce: str | None = None
 
+    def can_show(self, tokens: Tokens) -> bool:
+        """Whether the key is there that `tokens` are bound to, if they are."""
+        return self._key is not None or tokens.token_type != DPOP
+
     def headers(self, tokens: Tokens, method: str) -> list[tuple[str, str]]:
         """What is sent with a request, made for this request alone."""
         token, key = tokens.access_token, self._key

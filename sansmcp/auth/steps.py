@@ -95,9 +95,16 @@ Steps: TypeAlias = Generator[Step, Any, T]
 """A part of a flow that ends in a T, or raises `AuthorizationFailed`."""
 
 
-def fail(problem: AuthorizationProblem, text: str, *, code: str = "", retryable: bool = False) -> NoReturn:
+def fail(
+    problem: AuthorizationProblem,
+    text: str,
+    *,
+    code: str = "",
+    retryable: bool = False,
+    retry_after: float | None = None,
+) -> NoReturn:
     """End the flow: raises AuthorizationFailed."""
-    raise AuthorizationFailed(text, problem, code=code, retryable=retryable)
+    raise AuthorizationFailed(text, problem, code=code, retryable=retryable, retry_after=retry_after)
 
 
 def get(step: AuthorizationInput, subject: str, url: Url) -> Fetch:

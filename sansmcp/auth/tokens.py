@@ -49,7 +49,8 @@ class Tokens:
 
     def __repr__(self) -> str:
         more = ", can be refreshed" if self.refresh_token else ""
-        return f"<Tokens for {self.resource} of {self.issuer}, scopes {' '.join(self.scopes)!r}{more}>"
+        place, mark, _ = self.resource.partition("?")  # behind it may be secrets
+        return f"<Tokens for {place}{mark and '?…'} of {self.issuer}, scopes {' '.join(self.scopes)!r}{more}>"
 
     def stale(self, unix: float) -> bool:
         """Whether it is not to be used at the time `unix`."""
@@ -59,8 +60,8 @@ class Tokens:
 class TokenStore(Protocol):
     """Where tokens and registrations are kept between connections. What it keeps is secret.
 
-    Asked and told by the flow, at once: it must not take long. One that cannot keep what it is given raises
-    OSError, which is told by `TokensNotKept`; one that has nothing, or cannot say, returns None.
+    Asked and told by the flow, at once: it must not take long. One that has nothing returns None; one that
+    cannot say, or cannot keep what it is given, raises what it likes, which is told by `TokensNotKept`.
     """
 
     def tokens(self, server: str) -> Tokens | None:

@@ -100,7 +100,7 @@ def read_answer(status: int, headers: Iterable[tuple[str, str]]) -> Answer:
         coding,
         found.get("location"),
         tuple(challenges),
-        _seconds(found.get("retry-after")),
+        read_seconds(found.get("retry-after")),
         found.get("mcp-session-id"),
     )
 
@@ -115,7 +115,8 @@ def _content(status: int, kind: str, coding: str) -> Content:
     return Content.OTHER
 
 
-def _seconds(value: str | None) -> float | None:
+def read_seconds(value: str | None) -> float | None:
+    """How long ``Retry-After`` asks to wait; None where it does not say."""
     # The form with a date would need the time of day.
     return float(value) if value is not None and value.isdecimal() and len(value) < 10 else None
 

@@ -1,0 +1,212 @@
+"""A store that fails, that is shared, or that has what must not be shown: what comes of the tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+
+from sansmcp import ResultReady
+from sansmcp.auth.addresses import AddressPolicy
+from sansmcp.auth.keeping import MAX_OWN, Keeping
+from sansmcp.auth.registration import Registration
+from sansmcp.auth.tokens import MemoryTokenStore, Tokens
+from sansmcp.errors import AuthorizationFailed, AuthorizationProblem
+from sansmcp.events import AuthorizationGranted, RequestFailed, TokensNotKept
+
+from .auth_support import AS, CALLBACK, MCP, Asked, Reply, World, as_json
+
+INVALID_GRANT = as_json({"error": "invalid_grant"}, 400)
+TOKENS = Tokens(access_token="t0ken-x", token_type="bearer", issuer=AS, resource=MCP)
+
+
+class Failing(MemoryTokenStore):
+    """Fails at `what` with `error`."""
+
+    def __init__(self, error: Exception, *what: str) -> None:
+        super().__init__()
+        self.error: Exception | None = error
+        self.what = what
+
+    def _at(self, what: str) -> None:
+        if self.error is not None and what in self.what:
+            raise self.error
+
+    def tokens(self, server: str) -> Tokens | None:
+        self._at("tokens")
+        return super().tokens(server)
+
+    def keep_tokens(self, server: str, tokens: Tokens | None) -> None:
+        self._at("keep_tokens")
+        super().keep_tokens(server, tokens)
+
+    def registration(self, issuer: str) -> Registration | None:
+        self._at("registration")
+        return super().registration(issuer)
+
+    def keep_registration(self, issuer: str, registration: Registration | None) -> None:
+        self._at("keep_registration")
+        super().keep_registration(issuer, registration)
+
+
+READ, WRITE = ("tokens", "registration"), ("keep_tokens", "keep_registration")
+
+
+@pytest.mark.req("T9")
+def test_what_a_store_cannot_keep_is_kept_beside_it() -> None:
+    store = Failing(OSError(30, "Read-only file system"))
+    keeping = Keeping(store)
+    keeping.keep_tokens("s", TOKENS)
+    store.what = WRITE
+    newer = attrs.evolve(TOKENS, access_token="t0ken-y")
+    keeping.keep_tokens("s", newer)
+    keeping.keep_registration("i", Registration(client_id="c", issuer="i"))
+    assert keeping.tokens("s") == newer
+    assert store.tokens("s") == TOKENS
+    assert keeping.registration("i") is not None
+    keeping.keep_tokens("s", None)
+    assert keeping.tokens("s") is None
+    assert [type(event) for event in keeping.said] == [TokensNotKept] * 3
+    store.error = None
+    keeping.keep_tokens("s", newer)
+    store.keep_tokens("s", TOKENS)
+    assert keeping.tokens("s") == TOKENS  # it is the store's again
+    for number in range(2 * MAX_OWN):
+        store.error = ValueError("x")
+        keeping.keep_tokens(str(number), TOKENS)
+    assert repr(keeping) == f"<Keeping, {MAX_OWN + 1} beside the store>"  # one is a registration
+
+
+@pytest.mark.req("T9")
+@pytest.mark.parametrize("what", [READ, WRITE, READ + WRITE])
+@pytest.mark.parametrize("error", [OSError(5, "Input/output error"), RuntimeError("INSERT t0ken-1")])
+def test_a_store_may_raise_what_it_likes(what: tuple[str, ...], error: Exception) -> None:
+    world = World(store=Failing(error, *what)).start()
+    assert isinstance(world.call(), ResultReady)
+    world.valid.clear()
+    assert isinstance(world.call(), ResultReady)
+    told = world.of(TokensNotKept)
+    assert told
+    assert "t0ken" not in repr(told)
+
+
+@pytest.mark.req("T9")
+def test_tokens_that_could_not_be_kept_are_newer_than_those_that_are() -> None:
+    store = Failing(OSError(30, "Read-only file system"))
+    world = World(store=store).start()
+    store.what = WRITE
+    for number in (2, 3):
+        world.valid.clear()
+        world.answer["refresh_token"] = f"r3fresh-{number}"
+        assert isinstance(world.call(), ResultReady)
+    shown = [asked.form.get("refresh_token") for asked in world.to(f"{AS}/token")]
+    assert shown == [None, "r3fresh-1", "r3fresh-2"]
+    assert len(world.urls) == 1
+
+
+@pytest.mark.req("T9")
+@pytest.mark.parametrize("stale", [False, True])
+def test_whoever_renews_at_the_same_moment_and_loses_takes_the_token_of_who_won(stale: bool) -> None:
+    store = MemoryTokenStore()
+    world = World(store=store).start()
+    held = store.tokens(MCP)
+    assert held is not None
+    other = attrs.evolve(held, access_token="t0ken-other", refresh_token="r3fresh-other")
+    if stale:
+        other = attrs.evolve(other, expires_at=0.0)
+
+    def give(asked: Asked) -> Reply:
+        if asked.form["grant_type"] != "refresh_token":
+            return world.give(asked)
+        world.valid.add("t0ken-other")
+        store.keep_tokens(MCP, other)
+        return INVALID_GRANT
+
+    world.at[f"{AS}/token"] = give
+    world.valid.clear()
+    assert isinstance(world.call(), ResultReady)
+    assert len(world.urls) == (2 if stale else 1), "who asks the user"
+    kept = store.tokens(MCP)
+    assert kept is not None
+    assert kept.access_token == ("t0ken-2" if stale else "t0ken-other")
+
+
+@pytest.mark.req("T9")
+@pytest.mark.case("A-07")
+@pytest.mark.parametrize(
+    ("answer", "kept"),
+    [
+        (INVALID_GRANT, False),
+        (as_json({"error": "invalid_grant"}), False),  # some say so with status 200
+        (as_json({"error": "invalid_client"}, 401), False),
+        ((404, [("content-type", "text/html")], b"<html>"), True),
+        (as_json({"error": ["invalid_grant"]}, 400), True),
+        ((302, [("location", "https://portal.example/")], b""), True),
+    ],
+)
+def test_only_a_verdict_ends_what_is_kept(answer: Reply, kept: bool) -> None:
+    world = World().start()
+    world.valid.clear()
+    world.at[f"{AS}/token"] = answer
+    world.user = lambda url: None
+    world.engine.call_tool("echo", {}, now=world.now)
+    world.drain()
+    assert (world.oauth.store.tokens(MCP) is not None) is kept
+
+
+@pytest.mark.req("T2")
+@pytest.mark.parametrize(
+    "answer",
+    [
+        as_json({"error": "slow_down"}, 400, **{"retry-after": "7"}),
+        as_json({"error": "temporarily_unavailable"}, 400, **{"retry-after": "7"}),
+        (429, [("retry-after", "7")], b""),
+        (503, [("retry-after", "7")], b"<html>"),
+        (408, [("retry-after", "7")], b""),
+    ],
+)
+def test_whoever_cannot_now_is_asked_later(answer: Reply) -> None:
+    world = World().start()
+    world.valid.clear()
+    world.at[f"{AS}/token"] = answer
+    end = world.call()
+    assert isinstance(end, RequestFailed)
+    assert isinstance(end.error, AuthorizationFailed)
+    told = (end.error.problem, end.error.retryable, end.error.retry_after)
+    assert told == (AuthorizationProblem.UNREACHABLE, True, 7.0)
+    del world.at[f"{AS}/token"]
+    assert isinstance(world.call(), ResultReady)
+    assert [granted.refreshed for granted in world.of(AuthorizationGranted)] == [False, True]
+
+
+@pytest.mark.req("T1", "T9")
+@pytest.mark.parametrize(
+    ("url", "tokens", "options", "shown"),
+    [
+        (MCP, TOKENS, {}, True),
+        (MCP, attrs.evolve(TOKENS, token_type="dpop"), {}, False),
+        ("http://mcp.example/mcp", TOKENS, {}, False),
+        ("http://mcp.example/mcp", TOKENS, {"addresses": AddressPolicy(plain=True)}, True),
+        ("http://127.0.0.1:9/mcp", TOKENS, {}, True),
+    ],
+)
+def test_what_is_kept_is_shown_only_where_it_may_be(
+    url: str, tokens: Tokens, options: dict[str, Any], shown: bool
+) -> None:
+    world = World(store=MemoryTokenStore(), **options)
+    world.oauth.store.keep_tokens(url, tokens)
+    world.client = world.make(url)
+    world.start()
+    first = next(asked for asked in world.asked if asked.method == "POST")
+    assert (first.token == "t0ken-x") is shown
+
+
+@pytest.mark.req("T7", "T9")
+def test_a_bound_token_without_its_key_is_replaced_by_another() -> None:
+    world = World(store=MemoryTokenStore(), redirect_uri=CALLBACK)
+    bound = attrs.evolve(TOKENS, token_type="dpop", refresh_token="r3fresh-bound")
+    world.oauth.store.keep_tokens(MCP, bound)
+    world.client = world.make()
+    assert isinstance(world.start().call(), ResultReady)
+    assert [asked.form["grant_type"] for asked in world.to(f"{AS}/token")] == ["authorization_code"]
