@@ -294,6 +294,18 @@ def test_a_broken_verifier_is_no_fault_of_the_client() -> None:
 
 
 @pytest.mark.req("T8")
+@pytest.mark.parametrize("verdict", [True, False, "ann", {"sub": "ann"}, object()], ids=str)
+def test_a_verifier_that_gives_what_is_no_verdict_lets_nobody_in_and_nobody_wait(verdict: Any) -> None:
+    http = Protected(asks=True)
+    replies = [post(http, "Bearer t"), post(http, "Bearer t")]
+    http.verify(http.questions[0], verdict)
+    assert [reply.status for reply in replies] == [503, 503]
+    told = http.of(AccessUndecided)
+    assert all(type(verdict).__name__ in event.detail for event in told)
+    assert not http.of(RequestReceived)
+
+
+@pytest.mark.req("T8")
 @pytest.mark.parametrize("how", ["leaves", "server ends"])
 def test_a_request_that_waits_may_end(how: str) -> None:
     http = Protected(asks=True)

@@ -70,6 +70,8 @@ def test_the_metadata(options: dict[str, Any], more: dict[str, Any]) -> None:
         {"resource": "s.example/mcp"},
         {"resource": "https://s.example/mcp#part"},
         {"resource": "ftp://s.example/mcp"},
+        {"resource": "https://me:pass@s.example/mcp"},
+        {"authorization_servers": ["https://me@as.example"]},
         {"authorization_servers": []},
         {"authorization_servers": ISSUER},
         {"authorization_servers": ["as.example"]},
@@ -187,6 +189,20 @@ def test_scopes_are_read_from_texts_and_lists(value: Any, scopes: tuple[str, ...
 def test_a_token_is_for_this_server_and_lasts(options: Any, principal: Any, problem: str | None) -> None:
     found = rules(**options).problem(Principal(subject="u", **principal), 1000.0)
     assert found is None if problem is None else problem in (found or "")
+
+
+@pytest.mark.req("T8")
+@pytest.mark.parametrize(
+    "members",
+    [
+        *({"subject": value} for value in (None, "", 5)),
+        *({"expires_at": value} for value in ("tomorrow", True, float("nan"))),
+    ],
+    ids=str,
+)
+def test_a_principal_that_is_none(members: dict[str, Any]) -> None:
+    with pytest.raises(LocalProtocolError):
+        Principal(**{"subject": "u", **members})
 
 
 def test_the_identity_of_a_principal() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from math import isnan
 from typing import Any
 
 import attrs
@@ -39,7 +40,7 @@ def _audience(value: str | Iterable[str]) -> frozenset[str]:
 class Principal:
     """What a verifier found in a token. Holds no token; its repr shows no claims.
 
-    Raises LocalProtocolError for scopes that are none.
+    Raises LocalProtocolError for scopes that are none, without a subject, and for an end that is no time.
     """
 
     subject: str
@@ -58,6 +59,13 @@ class Principal:
     """The thumbprint of the key that the token is bound to (``cnf.jkt``): it is of no use without a proof."""
     claims: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
     """Everything that the token, or its introspection, says."""
+
+    def __attrs_post_init__(self) -> None:
+        if not isinstance(self.subject, str) or not self.subject:
+            raise LocalProtocolError("a principal needs a subject: a text that is not empty")
+        end = self.expires_at
+        if end is not None and (isinstance(end, bool) or not isinstance(end, (int, float)) or isnan(end)):
+            raise LocalProtocolError("expires_at is in seconds since 1970, or None")
 
     @property
     def identity(self) -> str:

@@ -136,6 +136,8 @@ class ResourceServer:
     def __attrs_post_init__(self) -> None:
         for url in (self.resource, *self.authorization_servers):
             parts = urlsplit(url)
+            if "@" in parts.netloc:
+                raise LocalProtocolError("no user and password in the URL of a resource or of an issuer")
             if parts.scheme not in ("http", "https") or not parts.hostname or "#" in url:
                 raise LocalProtocolError(
                     f"{url!r} is no URL of a resource or of an issuer: http(s), no fragment"
