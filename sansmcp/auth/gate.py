@@ -212,9 +212,9 @@ class Gate:
 
         Harmless for a question that is not open any more.
         """
-        if principal is not None and not isinstance(principal, Principal):
-            # The application's verifier: whoever waits is not to wait for ever.
-            told = f"the verifier gave {type(principal).__name__}, which is neither a Principal nor None"
+        verdict: object = principal  # of the application's verifier
+        if verdict is not None and not isinstance(verdict, Principal):
+            told = f"the verifier gave {type(verdict).__name__}, which is neither a Principal nor None"
             self.verification_failed(id, told)
             return []
         question = self._close(id)

@@ -71,17 +71,18 @@ def _scope(flow: Flow) -> list[tuple[str, str]]:
 
 
 def _read(assertion: Assertion, what: str) -> str:
-    text, why = "", "it is no text"
+    given: object = None
+    why = "it is no text"
     try:
-        text = assertion if isinstance(assertion, str) else assertion()
+        given = assertion if isinstance(assertion, str) else assertion()
     except SansmcpError as error:
         why = str(error)
     except Exception as error:
         # What it says may quote what it read.
         why = type(error).__name__ + (f": {error.strerror}" if isinstance(error, OSError) else "")
-    if not isinstance(text, str) or not text:
+    if not isinstance(given, str) or not given:
         fail(_Problem.NOT_ASKED, f"there is no {what} to show: {why}", retryable=True)
-    return text
+    return given
 
 
 @attrs.frozen

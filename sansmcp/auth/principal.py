@@ -61,9 +61,10 @@ class Principal:
     """Everything that the token, or its introspection, says."""
 
     def __attrs_post_init__(self) -> None:
-        if not isinstance(self.subject, str) or not self.subject:
+        subject: object = self.subject  # both come from an application's verifier
+        end: object = self.expires_at
+        if not isinstance(subject, str) or not subject:
             raise LocalProtocolError("a principal needs a subject: a text that is not empty")
-        end = self.expires_at
         if end is not None and (isinstance(end, bool) or not isinstance(end, (int, float)) or isnan(end)):
             raise LocalProtocolError("expires_at is in seconds since 1970, or None")
 
