@@ -23,6 +23,7 @@ from sansmcp.errors import LocalProtocolError, PeerFault
 from sansmcp.revisions import Revision
 from sansmcp.wire.jsoncodec import (
     CodecUnavailableError,
+    DefaultCodec,
     JsonCodec,
     JsonError,
     JsonValue,
@@ -396,10 +397,31 @@ def test_the_fast_codec_says_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> N
         fast_codec()
     assert isinstance(caught.value, ImportError)
     assert isinstance(caught.value, LocalProtocolError)
-    assert default_codec().name == "standard"
+    codec = default_codec()
+    assert codec.loads(b" " * (64 * 1024) + b"1") == 1
+    assert codec.name == "standard"
 
 
-def test_the_default_codec_is_the_fast_one_where_there_is_one() -> None:
-    assert default_codec(5).name == "fast"
-    assert default_codec(5).max_depth == 5
+@pytest.mark.parametrize("use", [lambda codec: codec.loads(b"[1]"), lambda codec: codec.dumps([1])])
+def test_the_default_codec_is_the_fast_one_as_soon_as_that_pays(use: Callable[[JsonCodec], object]) -> None:
+    codec = DefaultCodec(5, True)
+    for n in range(250):
+        assert codec.name == ("standard" if n < 200 else "fast")
+        assert use(codec) in ([1], b"[1]")
+    assert codec.max_depth == 5
+    with pytest.raises(JsonError, match="nested deeper than 5"):
+        codec.loads(b"[" * 6 + b"]" * 6)
+    with pytest.raises(JsonError, match="two equal keys"):
+        codec.loads(b'{"a":1,"a":2}')
     assert standard_codec().max_depth == 128
+
+
+def test_the_default_codec_is_the_fast_one_for_a_long_text() -> None:
+    codec = DefaultCodec(5, False)
+    assert codec.loads(b" " * (64 * 1024) + b"1") == 1
+    assert codec.name == "fast"
+
+
+def test_the_default_codec_is_the_fast_one_where_that_is_loaded_anyway() -> None:
+    assert default_codec(5).name == fast_codec().name
+    assert default_codec(5).max_depth == 5

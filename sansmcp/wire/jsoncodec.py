@@ -12,7 +12,7 @@ Messages are UTF-8 (RFC 8259). On top of the grammar of that RFC, both codecs he
 
 `standard_codec` uses the standard library. `fast_codec` uses msgspec for what both read alike, and
 leaves everything that msgspec refuses to the same strict reader, so that verdict and value are
-equal on every input.
+equal on every input. `default_codec` begins with the one and goes on with the other.
 
 Specification: 2026-07-28, basic (messages) and basic/transports.
 """
@@ -20,6 +20,7 @@ Specification: 2026-07-28, basic (messages) and basic/transports.
 from __future__ import annotations
 
 import json
+import sys
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NoReturn, Protocol, TypeAlias
@@ -37,6 +38,12 @@ JsonObject: TypeAlias = dict[str, JsonValue]
 DEFAULT_MAX_DEPTH: Final = Limits().max_depth
 LARGEST_MAX_DEPTH: Final = 256
 """The deepest limit a codec can be given: every supported interpreter can still recurse that far."""
+
+_FEW: Final = 200
+"""Texts that msgspec is not loaded for."""
+
+_LARGE: Final = 64 * 1024
+"""Bytes of one text that it is loaded for at once."""
 
 _SPACE: Final = " \t\n\r"
 
@@ -113,11 +120,14 @@ def fast_codec(max_depth: int = DEFAULT_MAX_DEPTH, *, reject_duplicate_keys: boo
 
 
 def default_codec(max_depth: int = DEFAULT_MAX_DEPTH, *, reject_duplicate_keys: bool = False) -> JsonCodec:
-    """Return `fast_codec` where msgspec is installed, else `standard_codec`: same results."""
-    try:
+    """Return a codec that is `standard_codec` at first, and `fast_codec` as soon as that pays: same results.
+
+    Loading msgspec takes as long as some thousand small messages. A process that makes one call and
+    leaves does without; it is loaded after 200 texts, or for a text of 64 KiB, where it is installed.
+    """
+    if sys.modules.get("msgspec") is not None:
         return FastCodec(max_depth, reject_duplicate_keys)
-    except CodecUnavailableError:
-        return StandardCodec(max_depth, reject_duplicate_keys)
+    return DefaultCodec(max_depth, reject_duplicate_keys)
 
 
 class StandardCodec:
@@ -245,6 +255,46 @@ class FastCodec(StandardCodec):
         if not usable or (len(data) > 2 * self.max_depth and nests_deeper(data, self.max_depth)):
             return super().dumps(value)
         return _one_line(data)
+
+
+class DefaultCodec:
+    """The codec over what pays; see `default_codec`."""
+
+    __slots__ = ("_codec", "_left")
+
+    def __init__(self, max_depth: int, reject_duplicate_keys: bool) -> None:
+        self._codec = StandardCodec(max_depth, reject_duplicate_keys)
+        self._left = _FEW
+
+    @property
+    def name(self) -> str:
+        """See `JsonCodec.name`: what it is now."""
+        return self._codec.name
+
+    @property
+    def max_depth(self) -> int:
+        """See `JsonCodec.max_depth`."""
+        return self._codec.max_depth
+
+    def loads(self, data: bytes | bytearray | memoryview | str) -> JsonValue:
+        """See `JsonCodec.loads`."""
+        if self._left:
+            self._spend(len(data))
+        return self._codec.loads(data)
+
+    def dumps(self, value: object) -> bytes:
+        """See `JsonCodec.dumps`."""
+        if self._left:
+            self._spend(0)
+        return self._codec.dumps(value)
+
+    def _spend(self, size: int) -> None:
+        self._left = 0 if size >= _LARGE else self._left - 1
+        if self._left == 0:
+            try:
+                self._codec = FastCodec(self._codec.max_depth, self._codec.reject_duplicate_keys)
+            except CodecUnavailableError:
+                return
 
 
 def _utf8(data: bytes | bytearray | memoryview | str) -> bytes | bytearray:
