@@ -31,14 +31,7 @@ def object_from_words(words: Sequence[str], args_file: str | None) -> dict[str, 
     if args_file is not None:
         if words:
             raise usage("give arguments either on the command line or with --args-file, not both")
-        if args_file == "-":
-            return _object(_stdin(), "standard input")
-        try:
-            text = Path(args_file).read_text(encoding="utf-8-sig")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-            raise usage(f"cannot read --args-file {args_file}: {reason}") from None
-        return _object(text, args_file)
+        return read_object("--args-file", args_file)
     if words and words[0].lstrip().startswith(("{", "[")):
         if len(words) > 1:
             raise usage(
@@ -53,6 +46,26 @@ def _stdin() -> str:
         return sys.stdin.read()
     except UnicodeDecodeError:
         raise usage("standard input: it is not UTF-8") from None
+
+
+def read_object(option: str, name: str) -> dict[str, Any]:
+    """The JSON object in a file, or with ``-`` in standard input. Raises CommandError."""
+    if name == "-":
+        return _object(_stdin(), "standard input")
+    try:
+        text = Path(name).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise usage(f"cannot read {option} {name}: {reason}") from None
+    return _object(text, name)
+
+
+def json_value(text: str) -> Any:
+    """The JSON value. Raises ValueError for text that is none, or that is too deep."""
+    try:
+        return json.loads(text, parse_constant=_no_constant)
+    except RecursionError:
+        raise ValueError("too deep") from None
 
 
 def _object(text: str, where: str) -> dict[str, Any]:
@@ -70,7 +83,7 @@ def _object(text: str, where: str) -> dict[str, Any]:
     return value
 
 
-class _NotJsonError(Exception):
+class _NotJsonError(ValueError):
     pass
 
 
@@ -124,8 +137,8 @@ def typed_pairs(pairs: Mapping[str, str], schema: Mapping[str, Any], tool: str) 
 
 def _typed(text: str, types: frozenset[str], key: str, tool: str) -> Any:
     try:
-        value = json.loads(text, parse_constant=_no_constant)
-    except (ValueError, RecursionError, _NotJsonError):
+        value = json_value(text)
+    except ValueError:
         value, is_json = None, False
     else:
         is_json = True

@@ -65,9 +65,9 @@ class Bridged:
                 print(f"sansmcp: {what}; Ctrl-C ends it", file=sys.stderr)
             serving = sansmcp_asyncio.serve_stdio(self._app, on_event=self._from_client)
         else:
-            from .listening import serve_http
+            from .listening import serve_at
 
-            serving = serve_http(self._app, listening, on_event=self._from_client)
+            serving = serve_at(self._app, listening, on_event=self._from_client)
         tasks = [asyncio.ensure_future(serving), asyncio.ensure_future(self.gone.wait())]
         rest = asyncio.ensure_future(_forget_events(client))
         try:
@@ -119,7 +119,7 @@ async def _forget_events(client: Client) -> None:
 
 
 def bridge(target: Target, words: list[str], settings: Settings, listening: Listening | None) -> None:
-    """Serve `target` on standard streams or over HTTP, whichever era each side speaks."""
+    """Serve `target` on standard streams or where it is listened for, whichever era each side speaks."""
     no_more(words)
 
     def tell(text: str) -> None:

@@ -9,10 +9,11 @@ import click
 
 from .failures import usage
 from .options import server_options
-from .program import EXIT_CODES, Program, ServerCommand
+from .program import EXIT_CODES, Program, ServerCommand, keep_signature
 
 if TYPE_CHECKING:
     from .listening import Listening
+    from .questions import Questions
     from .settings import Settings
     from .targets import Target
 
@@ -66,7 +67,11 @@ def _command(words: str) -> Callable[[Callable[..., None]], click.Command]:
 
 _LISTENING = (
     click.option("--http", metavar="[HOST:]PORT", help="Serve over HTTP there; port 0 is any that is free."),
-    click.option("--path", help="Where the endpoint is.  [default: /mcp]"),
+    click.option("--websocket", metavar="[HOST:]PORT", help="Serve WebSockets there."),
+    click.option("--tcp", metavar="[HOST:]PORT", help="Serve a port with a line per message."),
+    click.option("--unix", metavar="PATH", help="Serve a unix socket with a line per message."),
+    click.option("--path", help="Where the endpoint is, of HTTP and WebSockets.  [default: /mcp]"),
+    click.option("--stateless", is_flag=True, help="Over HTTP: serve older clients without sessions, too."),
     click.option("--old-sse", is_flag=True, help="Speak HTTP+SSE as well, at /sse, for clients of 2024."),
     click.option("--certfile", metavar="FILE", help="Speak TLS with this certificate (PEM)."),
     click.option(
@@ -85,7 +90,7 @@ _LISTENING = (
         help="Pages that may use it, as https://example.com; * is any. Repeatable.",
     ),
 )
-"""Where to listen over HTTP, and for whom."""
+"""Where to listen, and for whom."""
 
 
 def _listening_options(body: Callable[..., None]) -> Callable[..., None]:
@@ -94,15 +99,55 @@ def _listening_options(body: Callable[..., None]) -> Callable[..., None]:
     return body
 
 
-def _listening(http: str | None, given: dict[str, Any]) -> Listening | None:
+def _listening(given: dict[str, Any]) -> Listening | None:
     """Where to listen; None: on standard streams."""
-    if http is not None:
-        from .listening import Listening
+    if not any(value or value == "" for value in given.values()):
+        return None
+    from .listening import listening_of
 
-        return Listening(place=http, **given)
-    if wrong := [name for name, value in given.items() if value]:
-        raise usage(f"--{wrong[0].replace('_', '-')} goes with --http")
-    return None
+    return listening_of(given)
+
+
+_ANSWERS = (
+    click.option(
+        "--answer",
+        "answer",
+        multiple=True,
+        metavar="FIELD=VALUE",
+        help="Answer a field of what the server asks for, with JSON or text. Repeatable.",
+    ),
+    click.option(
+        "--answers", metavar="FILE", help="Answers by their fields, a JSON object; - is standard input."
+    ),
+    click.option("--no-input", is_flag=True, help="Ask nobody: a server gets only what --answer gives."),
+)
+"""What a server gets to hear that asks for something first."""
+
+
+def _answering(body: Callable[..., None]) -> Callable[..., None]:
+    """Add these options, and call `body` with the `questions` for them."""
+
+    def command(
+        target: Target,
+        words: list[str],
+        settings: Settings,
+        answer: tuple[str, ...],
+        answers: str | None,
+        no_input: bool,
+        **rest: Any,
+    ) -> None:
+        from .questions import questions_of, read_given
+
+        if answers == "-" and rest.get("args_file") == "-":
+            raise usage("standard input is read once: give --args-file or --answers a file")
+        given = read_given(answer, answers)
+        questions = questions_of(given, target, no_input=no_input)
+        body(target, words, settings, questions=questions, **rest)
+
+    wrapped = keep_signature(command, body)
+    for option in reversed(_ANSWERS):
+        wrapped = option(wrapped)
+    return wrapped
 
 
 @_command("[SERVER]")
@@ -139,21 +184,30 @@ def tools(target: Target, words: list[str], settings: Settings, schema: bool) ->
 @click.option(
     "--args-file", metavar="FILE", help="Read the arguments, a JSON object, from a file; - is standard input."
 )
-def call(target: Target, words: list[str], settings: Settings, args_file: str | None) -> None:
+@_answering
+def call(
+    target: Target,
+    words: list[str],
+    settings: Settings,
+    args_file: str | None,
+    questions: Questions | None,
+) -> None:
     """Call a tool.
 
     ARGS is one JSON object, or key=value pairs that take their types from the tool's schema.
-    Text goes to standard output, progress to standard error; a tool that fails exits with 1.
+    Text goes to standard output, progress to standard error; a tool that fails exits with 1. What the
+    server asks for meanwhile is asked on the terminal, unless --answer says it.
 
     \b
     Examples:
       sansmcp call my-server add a=1 b=2
       sansmcp call add '{"a": 1, "b": 2}' -- python server.py
       sansmcp call add --args-file - -- python server.py < arguments.json
+      sansmcp call my-server deploy --answer where=staging --answer sure=yes
     """
     from . import commands
 
-    commands.call(target, words, settings, args_file=args_file)
+    commands.call(target, words, settings, args_file=args_file, questions=questions)
 
 
 @_command("[SERVER]")
@@ -171,7 +225,14 @@ def resources(target: Target, words: list[str], settings: Settings) -> None:
 
 @_command("[SERVER] URI")
 @click.option("--output", metavar="FILE", help="Write the contents to this file.")
-def read(target: Target, words: list[str], settings: Settings, output: str | None) -> None:
+@_answering
+def read(
+    target: Target,
+    words: list[str],
+    settings: Settings,
+    output: str | None,
+    questions: Questions | None,
+) -> None:
     """Read a resource.
 
     Text goes to standard output, and so do bytes unless that is a terminal.
@@ -183,7 +244,7 @@ def read(target: Target, words: list[str], settings: Settings, output: str | Non
     """
     from . import commands
 
-    commands.read(target, words, settings, output=output)
+    commands.read(target, words, settings, output=output, questions=questions)
 
 
 @_command("[SERVER]")
@@ -200,7 +261,8 @@ def prompts(target: Target, words: list[str], settings: Settings) -> None:
 
 
 @_command("[SERVER] NAME [KEY=VALUE]...")
-def prompt(target: Target, words: list[str], settings: Settings) -> None:
+@_answering
+def prompt(target: Target, words: list[str], settings: Settings, questions: Questions | None) -> None:
     """Fill in a prompt.
 
     \b
@@ -209,7 +271,7 @@ def prompt(target: Target, words: list[str], settings: Settings) -> None:
     """
     from . import commands
 
-    commands.prompt(target, words, settings)
+    commands.prompt(target, words, settings, questions=questions)
 
 
 @_command("[SERVER]")
@@ -272,13 +334,12 @@ def logout(target: Target, words: list[str], settings: Settings) -> None:
 def serve(
     target: str | None,
     revisions: tuple[str, ...],
-    http: str | None,
     trace: bool,
     strict: bool,
     debug: bool,
     **listening: Any,
 ) -> None:
-    """Serve an App on standard input and output, or over HTTP.
+    """Serve an App on standard input and output, over HTTP, at WebSockets or at a socket.
 
     TARGET is module:name or file.py:name; the name is `app` when it is left out. Without TARGET a
     small demo server is served.
@@ -287,18 +348,20 @@ def serve(
     Examples:
       sansmcp serve my_server.py
       sansmcp serve my_server.py --http 8000
+      sansmcp serve my_server.py --websocket 0.0.0.0:8000 --allow-host mcp.example.com
+      sansmcp serve my_server.py --unix /run/my/socket
       sansmcp serve my_package.server:app --revision 2025-06-18
       sansmcp tools -- sansmcp serve
     """
     from .serving import serve_target
 
-    serve_target(target, revisions, _listening(http, listening), trace=trace, strict=strict)
+    serve_target(target, revisions, _listening(listening), trace=trace, strict=strict)
 
 
 @_command("[SERVER]")
 @_listening_options
-def bridge(target: Target, words: list[str], settings: Settings, http: str | None, **listening: Any) -> None:
-    """Serve a server to clients of the other era, on standard input and output or over HTTP.
+def bridge(target: Target, words: list[str], settings: Settings, **listening: Any) -> None:
+    """Serve a server to clients of the other era: on standard streams, over HTTP, at WebSockets, at a socket.
 
     Whatever the server speaks, it can be used by clients of every revision. What one era has and the
     other lacks is told on standard error with --trace.
@@ -311,7 +374,23 @@ def bridge(target: Target, words: list[str], settings: Settings, http: str | Non
     """
     from .bridging import bridge as run_bridge
 
-    run_bridge(target, words, settings, _listening(http, listening))
+    run_bridge(target, words, settings, _listening(listening))
+
+
+@cli.command(epilog=EXIT_CODES)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def quirks(as_json: bool) -> None:
+    """List the deviations of servers that --quirk makes a command go along with.
+
+    Each use of one is told with --trace.
+
+    \b
+    Example:
+      sansmcp call https://example.com/mcp slow --quirk session-lost-400
+    """
+    from . import commands
+
+    commands.quirks(as_json=as_json)
 
 
 @cli.command(epilog=EXIT_CODES)

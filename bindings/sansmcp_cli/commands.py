@@ -19,13 +19,15 @@ from .failures import ANSWERED_ERROR, CommandError, usage
 from .session import asking, run
 from .settings import Settings
 from .targets import Target
-from .text import one_line, visible
+from .text import instead, one_line, visible
 
 if TYPE_CHECKING:
     from sansmcp.events import ProgressReported
     from sansmcp.types.content import ResourceContents
     from sansmcp.types.tools import CallToolResult, ListToolsResult
     from sansmcp_asyncio import Client
+
+    from .questions import Questions
 
 T = TypeVar("T")
 
@@ -39,7 +41,12 @@ def no_more(words: list[str]) -> None:
 
 
 def _ask(
-    target: Target, settings: Settings, work: Callable[[Client], Awaitable[T]], *, trail: bool = False
+    target: Target,
+    settings: Settings,
+    work: Callable[[Client], Awaitable[T]],
+    *,
+    trail: bool = False,
+    questions: Questions | None = None,
 ) -> tuple[T, dict[str, Any]]:
     """What `work` gets from the server, and whom it is from."""
 
@@ -47,7 +54,7 @@ def _ask(
         found = await work(client)
         return found, documents.connection(client)
 
-    return run(target, settings, both, trail=trail)
+    return run(target, settings, both, trail=trail, questions=questions)
 
 
 def _offers(client: Client, capability: str) -> bool:
@@ -117,7 +124,14 @@ async def _list_tools(client: Client) -> ListToolsResult:
         return await client.list_tools()
 
 
-def call(target: Target, words: list[str], settings: Settings, *, args_file: str | None) -> None:
+def call(
+    target: Target,
+    words: list[str],
+    settings: Settings,
+    *,
+    args_file: str | None,
+    questions: Questions | None,
+) -> None:
     """Call a tool, and show its progress meanwhile."""
     if not words:
         raise usage("which tool? Give its name before its arguments")
@@ -125,7 +139,7 @@ def call(target: Target, words: list[str], settings: Settings, *, args_file: str
     arguments = object_from_words(given, args_file)
     pairs = split_pairs(given) if arguments is None else {}
     subject = f"tools/call {one_line(name, 128)!r}"
-    progress = _Progress()
+    progress = _Progress(questions)
 
     async def work(client: Client) -> tuple[CallToolResult, Any]:
         _require(client, "tools", subject)
@@ -137,7 +151,7 @@ def call(target: Target, words: list[str], settings: Settings, *, args_file: str
         return result, documents.wire(result, client.revision)
 
     try:
-        (result, raw), connected = _ask(target, settings, work)
+        (result, raw), connected = _ask(target, settings, work, questions=questions)
     finally:
         progress.end()
     _show_call(result, raw, connected, settings, subject)
@@ -170,19 +184,26 @@ async def _schema(client: Client, name: str, subject: str) -> dict[str, Any]:
     for tool in known:
         if tool.name == name:
             return tool.input_schema
-    names = ", ".join(tool.name for tool in known[:30]) or "none"
-    message = f"{subject}: the server has no such tool; it has {one_line(names, 300)}"
-    raise CommandError(ANSWERED_ERROR, "unknown_name", message)
+    told = instead(name, (tool.name for tool in known), "it has")
+    raise CommandError(ANSWERED_ERROR, "unknown_name", f"{subject}: the server has no such tool; {told}")
 
 
 class _Progress:
-    """Progress on standard error: one line that is rewritten on a terminal, else a line each."""
+    """Progress on standard error: one line that is rewritten on a terminal, else a line each.
 
-    def __init__(self) -> None:
+    It makes way for `questions` to the user.
+    """
+
+    def __init__(self, questions: Questions | None) -> None:
         self._terminal = sys.stderr.isatty()
         self._shown = False
+        self._questions = questions
+        if questions is not None:
+            questions.before = self.end
 
     def __call__(self, event: ProgressReported) -> None:
+        if self._questions is not None and self._questions.busy:
+            return
         share = f"{event.progress:g}" if event.total is None else f"{event.progress:g}/{event.total:g}"
         line = f"progress {share}" + (f"  {one_line(event.message, 100)}" if event.message else "")
         if self._terminal:
@@ -236,7 +257,14 @@ async def _templates(client: Client) -> list[Any]:
         raise
 
 
-def read(target: Target, words: list[str], settings: Settings, *, output: str | None) -> None:
+def read(
+    target: Target,
+    words: list[str],
+    settings: Settings,
+    *,
+    output: str | None,
+    questions: Questions | None,
+) -> None:
     """Read a resource, to standard output or into a file."""
     if not words:
         raise usage("which resource? Give its URI")
@@ -252,7 +280,7 @@ def read(target: Target, words: list[str], settings: Settings, *, output: str | 
             result = await client.read_resource(uri)
         return result.contents, documents.wire(result, client.revision)
 
-    (parts, raw), connected = _ask(target, settings, work)
+    (parts, raw), connected = _ask(target, settings, work, questions=questions)
     if output is not None:
         _write_file(output, parts, subject)
     if settings.json:
@@ -326,7 +354,7 @@ def prompts(target: Target, words: list[str], settings: Settings) -> None:
         render.prompts(found)
 
 
-def prompt(target: Target, words: list[str], settings: Settings) -> None:
+def prompt(target: Target, words: list[str], settings: Settings, *, questions: Questions | None) -> None:
     """Fill in a prompt."""
     if not words:
         raise usage("which prompt? Give its name before its arguments")
@@ -340,10 +368,26 @@ def prompt(target: Target, words: list[str], settings: Settings) -> None:
             result = await client.get_prompt(name, arguments)
         return result, documents.wire(result, client.revision)
 
-    (result, raw), connected = _ask(target, settings, work)
+    (result, raw), connected = _ask(target, settings, work, questions=questions)
     if settings.json:
         documents.write(documents.success("prompt", connected, raw))
         return
     from . import render
 
     print(render.plain(render.prompt_result(result)))
+
+
+# quirks ------------------------------------------------------------------------------------------
+
+
+def quirks(*, as_json: bool) -> None:
+    """The quirks that have a name."""
+    from sansmcp.quirks import QUIRKS
+
+    if as_json:
+        known = [{"name": quirk.name, "why": quirk.why} for quirk in QUIRKS.values()]
+        documents.write({"ok": True, "command": "quirks", "result": {"quirks": known}})
+    else:
+        from . import render
+
+        render.quirks(QUIRKS.values())

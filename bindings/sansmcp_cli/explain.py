@@ -35,12 +35,8 @@ def from_call(error: SansmcpError, subject: str) -> CommandError:
     told = one_line(str(error)).removeprefix(f"{subject}: ")
     match error:
         case McpError():
-            return CommandError(
-                ANSWERED_ERROR,
-                "server_error",
-                f"{subject}: the server answered with an error: {told}",
-                details=_details(error),
-            )
+            message = f"{subject}: the server answered with an error: {told}{_asks_for(error)}"
+            return CommandError(ANSWERED_ERROR, "server_error", message, details=_details(error))
         case ConnectTimeout():
             return from_connect(error, subject)
         case CallTimeout():
@@ -102,6 +98,17 @@ def _is_about_versions(error: SansmcpError) -> bool:
         return True
     cause = error.__cause__
     return isinstance(cause, McpError) and cause.code == ErrorCode.UNSUPPORTED_PROTOCOL_VERSION
+
+
+def _asks_for(error: McpError) -> str:
+    """What to do where the server wants to ask for something first, and nobody can be asked."""
+    data = error.data if error.code == ErrorCode.MISSING_CLIENT_CAPABILITY else None
+    needed = data.get("requiredCapabilities") if isinstance(data, dict) else None
+    wanted = needed.get("elicitation") if isinstance(needed, dict) else None
+    if not isinstance(wanted, dict):
+        return ""
+    answers = "; it asks its user something: answer on a terminal"
+    return answers if "url" in wanted else f"{answers}, or with --answer FIELD=VALUE"
 
 
 def _details(error: McpError) -> dict[str, Any]:

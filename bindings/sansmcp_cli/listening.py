@@ -1,4 +1,4 @@
-"""``sansmcp serve --http``: where a server listens, for whom, and why it cannot."""
+"""``sansmcp serve --http`` and its like: where a server listens, for whom, and why it cannot."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import os
 import socket
 import ssl
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Unpack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, Unpack
 from urllib.parse import urljoin
 
 from sansmcp.app import App
@@ -22,27 +23,75 @@ from .text import one_line
 
 if TYPE_CHECKING:
     from sansmcp.http.guard import GuardPolicy
-    from sansmcp_asyncio import HttpOptions
+    from sansmcp.revisions import Revision
+    from sansmcp_asyncio import HttpServing, SocketServing
+    from sansmcp_asyncio._pump import OnEvent, OnWire
+
+    from .trace import Wire
+
+Kind: TypeAlias = Literal["http", "websocket", "tcp", "unix"]
+"""What is spoken there; each has an option of its name."""
+
+KINDS: Final[tuple[Kind, ...]] = ("http", "websocket", "tcp", "unix")
 
 ALL: Final = "*"
 """In the place of a name: every name."""
 
+_SCHEMES: Final[Mapping[Kind, tuple[str, str]]] = {
+    "http": ("http", "https"),
+    "websocket": ("ws", "wss"),
+    "tcp": ("tcp", "tls"),
+}
+"""Of a URL, without TLS and with it."""
+_WIRES: Final[Mapping[Kind, Wire]] = {
+    "http": "http",
+    "websocket": "websocket",
+    "tcp": "lines",
+    "unix": "lines",
+}
 _OLD_STREAM: Final = "/sse"
 _EVERYWHERE: Final = ("0.0.0.0", "::")
+_THIS_MACHINE: Final = ("localhost", "127.", "::1")
+_FITS: Final[Mapping[str, tuple[Kind, ...]]] = {
+    "path": ("http", "websocket"),
+    "old_sse": ("http",),
+    "stateless": ("http",),
+    "certfile": ("http", "websocket", "tcp"),
+    "keyfile": ("http", "websocket", "tcp"),
+    "allow_host": ("http", "websocket"),
+    "allow_origin": ("http", "websocket"),
+}
+"""What each of the other options goes with."""
+
+
+class Told(TypedDict, total=False):
+    """What a server is told, whatever it speaks."""
+
+    revisions: Sequence[Revision]
+    strict: bool
+    on_event: OnEvent | None
+    on_wire: OnWire | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Listening:
-    """What the options say of a server over HTTP."""
+    """What the options say of a server that is listened for."""
 
+    kind: Kind
     place: str
-    """``PORT`` or ``HOST:PORT``."""
+    """``PORT`` or ``HOST:PORT``; of a unix socket the path."""
     path: str | None = None
     old_sse: bool = False
+    stateless: bool = False
     certfile: str | None = None
     keyfile: str | None = None
     allow_host: Sequence[str] = ()
     allow_origin: Sequence[str] = ()
+
+    @property
+    def wire(self) -> Wire:
+        """In what the messages are, for the trace."""
+        return _WIRES[self.kind]
 
     def address(self) -> tuple[str, int]:
         """Host and port. Raises CommandError for a place that is none."""
@@ -52,9 +101,27 @@ class Listening:
         bare = host[1:-1] if bracketed else host
         port = int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 6 else -1
         if not bare or (":" in bare and not bracketed) or not 0 <= port < 65536:
-            place = one_line(self.place, 80)
-            raise usage(f"--http {place}: give PORT, HOST:PORT or [IPV6]:PORT; port 0 is any that is free")
+            where = f"--{self.kind} {one_line(self.place, 80)}"
+            raise usage(f"{where}: give PORT, HOST:PORT or [IPV6]:PORT; port 0 is any that is free")
         return bare, port
+
+    def socket(self) -> Path:
+        """Of a unix socket. Raises CommandError for a place where there can be none."""
+        path = Path(self.place).absolute()
+        if not hasattr(socket, "AF_UNIX"):
+            raise usage("--unix: this system has no unix sockets")
+        if path.exists() and not path.is_socket():
+            raise usage(f"--unix {self.place}: something else is there, and is left as it is")
+        return path
+
+    def url(self, port: int) -> str:
+        """By which a client finds it, as the other commands take it."""
+        if self.kind == "unix":
+            return f"unix://{self.socket()}"
+        host, _ = self.address()
+        scheme = _SCHEMES[self.kind][self.certfile is not None]
+        at = f"[{host}]" if ":" in host else host
+        return f"{scheme}://{at}:{port}{'' if self.kind == 'tcp' else self.endpoint()}"
 
     def endpoint(self) -> str:
         """The path that is served. Raises CommandError for one that no request could have."""
@@ -93,50 +160,102 @@ class Listening:
                 origins=ANY if ALL in self.allow_origin else self.allow_origin,
             )
         except LocalProtocolError as error:
-            raise usage(f"--http, --allow-host, --allow-origin: {one_line(str(error))}") from None
+            raise usage(f"--{self.kind}, --allow-host, --allow-origin: {one_line(str(error))}") from None
 
 
-async def serve_http(app: App, listening: Listening, **options: Unpack[HttpOptions]) -> None:
+def listening_of(given: Mapping[str, Any]) -> Listening | None:
+    """Where to listen; None: on standard streams. Raises CommandError for options that do not go together."""
+    kinds = [kind for kind in KINDS if given[kind] is not None]
+    if len(kinds) > 1:
+        raise usage(f"give either {' or '.join(f'--{kind}' for kind in kinds)}, not {len(kinds)} of them")
+    rest = {name: given[name] for name in _FITS}
+    for name, fits in _FITS.items():
+        if rest[name] and not set(kinds) & set(fits):
+            *some, last = (f"--{kind}" for kind in fits)
+            known = f"{', '.join(some)} or {last}" if some else last
+            raise usage(f"--{name.replace('_', '-')} goes with {known}")
+    return Listening(kind=kinds[0], place=given[kinds[0]], **rest) if kinds else None
+
+
+async def serve_at(app: App, listening: Listening, **told: Unpack[Told]) -> None:
     """Serve `app` until a signal ends it. Raises CommandError when it cannot listen there."""
-    from sansmcp.http.old_sse_server import OldSsePaths
-    from sansmcp_asyncio import HttpServing
-
-    host, port = listening.address()
-    options["path"], options["ssl"] = listening.endpoint(), listening.tls()
-    options["policy"] = listening.policy()
-    if listening.old_sse:
-        options["old_sse"] = OldSsePaths(_OLD_STREAM)
     end_on_sigterm()
     async with AsyncExitStack() as stack:
         try:
-            serving = await stack.enter_async_context(HttpServing(app, host, port, **options))
+            made = _serving(app, listening, told)
+            await stack.enter_async_context(made)
+        except LocalProtocolError as error:
+            raise usage(f"--{listening.kind} {listening.place}: {one_line(str(error))}") from None
         except OSError as error:
-            raise _cannot_listen(listening.place, error) from error
-        _say(f"serving {app.info.name} at {serving.url}; Ctrl-C ends it")
+            raise _cannot_listen(listening, error) from error
+        url = listening.url(made.port)
+        _say(f"serving {app.info.name} at {url}; Ctrl-C ends it")
         if listening.old_sse:
-            _say(f"older clients find it at {urljoin(serving.url, _OLD_STREAM)}")
-        if host in _EVERYWHERE and not listening.allow_host:
-            _say("other machines are refused until --allow-host says by which name they may call this one")
-        await serving.closed()
+            _say(f"older clients find it at {urljoin(url, _OLD_STREAM)}")
+        _warn(listening)
+        await made.closed()
+
+
+def _serving(app: App, listening: Listening, told: Told) -> HttpServing | SocketServing:
+    """The server to be. Raises CommandError and LocalProtocolError for options that cannot be."""
+    import sansmcp_asyncio as binding
+
+    if listening.kind == "unix":
+        return binding.unix_serving(app, listening.socket(), **told)
+    host, port = listening.address()
+    tls = listening.tls()
+    if listening.kind == "tcp":
+        return binding.tcp_serving(app, host, port, ssl=tls, **told)
+    path, policy = listening.endpoint(), listening.policy()
+    if listening.kind == "websocket":
+        return binding.websocket_serving(app, host, port, ssl=tls, path=path, policy=policy, **told)
+    from sansmcp.http.old_sse_server import OldSsePaths
+
+    return binding.HttpServing(
+        app,
+        host,
+        port,
+        ssl=tls,
+        path=path,
+        policy=policy,
+        old_sse=OldSsePaths(_OLD_STREAM) if listening.old_sse else None,
+        stateless=listening.stateless,
+        **told,
+    )
+
+
+def _warn(listening: Listening) -> None:
+    """Say who can call it, where that may surprise."""
+    if listening.kind == "unix":
+        return
+    host, _ = listening.address()
+    if listening.kind == "tcp":
+        if not host.startswith(_THIS_MACHINE):
+            _say("whoever reaches this port is served: nothing is asked for there")
+    elif host in _EVERYWHERE and not listening.allow_host:
+        _say("other machines are refused until --allow-host says by which name they may call this one")
 
 
 def _say(text: str) -> None:
     print(f"sansmcp: {text}", file=sys.stderr, flush=True)
 
 
-def _cannot_listen(place: str, error: OSError) -> CommandError:
+def _cannot_listen(listening: Listening, error: OSError) -> CommandError:
     match error:
         case socket.gaierror():
             told = "there is no such host"
         case OSError(errno=errno.EADDRINUSE):
             told = "the port is in use; choose another one, or 0 for any that is free"
-        case OSError(errno=errno.EACCES):
+        case OSError(errno=errno.EACCES) if listening.kind != "unix":
             told = "this port needs more rights; choose one above 1023"
         case OSError(errno=errno.EADDRNOTAVAIL):
             told = "this machine does not have that address"
+        case OSError(errno=errno.ENOENT):
+            told = "there is no such folder"
         case _:
             told = _reason(error)
-    return CommandError(NO_CONNECTION, "cannot_listen", f"--http {place}: cannot listen: {told}")
+    where = f"--{listening.kind} {listening.place}"
+    return CommandError(NO_CONNECTION, "cannot_listen", f"{where}: cannot listen: {told}")
 
 
 def _reason(error: OSError | ValueError) -> str:

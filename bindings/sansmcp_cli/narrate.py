@@ -49,6 +49,8 @@ def tell_event(event: Event) -> str:
         case e.MessageIgnored() | e.DeviationTolerated():
             reason = event.reason if isinstance(event, e.MessageIgnored) else event.fault
             return f"{type(event).__name__}: {reason.name}: {event.detail}"
+        case e.QuirkUsed():
+            return f"QuirkUsed: {event.name}: {event.detail}"
         case e.LimitHit():
             return f"LimitHit: {event.limit}: {event.detail}"
         case e.ListChanged():

@@ -57,6 +57,13 @@ _OPTIONS = (
     click.option("--insecure", is_flag=True, help="Do not check the server's certificate."),
     click.option("--proxy", metavar="URL", help="Reach the server through this HTTP proxy."),
     click.option(
+        "--quirk",
+        "quirks",
+        multiple=True,
+        metavar="NAME",
+        help="Go along with this deviation of the server: see sansmcp quirks. Repeatable.",
+    ),
+    click.option(
         "--trace", is_flag=True, help="Show every event and message on standard error, secrets hidden."
     ),
     click.option("--strict", is_flag=True, help="Take every deviation from the protocol for an error."),
@@ -93,7 +100,7 @@ def server_options(body: Body) -> Body:
 
 _PLAIN = (
     "config", "json", "trace", "mode", "strict", "inherit_env", "cwd", "stderr",
-    "cacert", "insecure", "proxy",
+    "cacert", "insecure", "proxy", "quirks",
 )  # fmt: skip
 
 __all__ = ["Settings", "Target", "server_options"]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sansmcp_asyncio._pump import OnEvent
 
     from .bridging import Bridged
+    from .questions import Questions
     from .trace import Trace
 
 
@@ -70,10 +71,12 @@ def opening(
     stderr: Callable[[bytes], object],
     auth: AuthOptions | None = None,
     bridged: Bridged | None = None,
+    questions: Questions | None = None,
 ) -> Opening:
     """The connection to be. Raises CommandError for options that cannot be used.
 
     Tokens are those that are kept, unless `auth` says otherwise. `bridged` is for clients of others.
+    `questions` answers what the server asks.
     """
     from sansmcp_asyncio import connect
 
@@ -81,13 +84,16 @@ def opening(
     on_event, on_wire = (None, None) if trace is None else (trace.on_event, trace.on_wire)
     options: EngineOptions = {
         "mode": settings.era_mode(),
-        "timeouts": settings.timeouts(),
+        "timeouts": settings.timeouts(asking=questions is not None and questions.ask),
         "strict": settings.strict,
+        "quirks": settings.quirks,
     }
     hears: OnEvent | None = on_event
     if bridged is not None:
         options["capabilities"] = bridged.capabilities
         hears = bridged.before(on_event)
+    if questions is not None:
+        options["capabilities"], options["on_elicit"] = questions.capabilities(), questions.answer
     if isinstance(target, HttpTarget):
         headers = _headers(target, settings)
         if auth is None:

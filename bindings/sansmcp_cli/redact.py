@@ -82,6 +82,7 @@ class Redactor:
         """The JSON value without what must not be shown; the original is not touched."""
         match value:
             case dict():
+                value = _without_answers(value)
                 return {
                     self.text(key): HIDDEN if _hides(key, member) else self.json(member)
                     for key, member in value.items()
@@ -122,6 +123,16 @@ def _hides(key: str, value: Any) -> bool:
             return not _SCHEMA & value.keys()  # a schema only describes a member of that name
         case _:
             return bool(value)
+
+
+def _without_answers(value: dict[str, Any]) -> dict[str, Any]:
+    """What a user filled in, and where a page is that is for this user alone, are nobody else's business."""
+    content, url = value.get("content"), value.get("url")
+    if "action" in value and isinstance(content, dict):
+        return {**value, "content": dict.fromkeys(content, HIDDEN)}
+    if value.get("mode") == "url" and isinstance(url, str):
+        return {**value, "url": url.partition("?")[0] + ("?…" if "?" in url else "")}
+    return value
 
 
 def _forms(value: str) -> set[str]:

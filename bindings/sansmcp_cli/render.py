@@ -29,6 +29,7 @@ from .arguments import type_label
 from .text import first_paragraph, one_line, size, visible
 
 if TYPE_CHECKING:
+    from sansmcp.quirks import Quirk
     from sansmcp.types.prompts import GetPromptResult, Prompt
     from sansmcp.types.resources import Resource, ResourceTemplate
     from sansmcp.types.tools import CallToolResult, Tool
@@ -214,6 +215,11 @@ def prompts(found: Sequence[Prompt]) -> None:
         ]
         rows.append((_name(prompt.name), Text("\n".join(lines)), _told(prompt.title, prompt.description)))
     page.table(("PROMPT", "ARGUMENTS", "DESCRIPTION"), rows, _legend(rows))
+
+
+def quirks(known: Iterable[Quirk]) -> None:
+    """The quirks that have a name."""
+    Page().table(("QUIRK", "A SERVER WITH IT"), [(_name(quirk.name), Text(quirk.why)) for quirk in known])
 
 
 # probe -------------------------------------------------------------------------------------------

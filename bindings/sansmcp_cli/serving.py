@@ -1,4 +1,4 @@
-"""``sansmcp serve``: find an `App` in a module or a file, and serve it on standard streams or over HTTP."""
+"""``sansmcp serve``: find an `App` in a module or a file, and serve it on standard streams or elsewhere."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ def serve_target(
         from .redact import Redactor
         from .trace import Trace
 
-        tracing = Trace(Redactor(None, os.environ), wire="http" if listening is not None else "lines")
+        tracing = Trace(
+            Redactor(None, os.environ), wire="lines" if listening is None else listening.wire, many=True
+        )
         on_event, on_wire = tracing.on_event, tracing.on_wire
     if listening is not None:
-        from .listening import serve_http
+        from .listening import serve_at
 
         with suppress(asyncio.CancelledError):  # SIGTERM is how a server is ended in order
             asyncio.run(
-                serve_http(
-                    app, listening, revisions=chosen, strict=strict, on_event=on_event, on_wire=on_wire
-                )
+                serve_at(app, listening, revisions=chosen, strict=strict, on_event=on_event, on_wire=on_wire)
             )
         return
     if sys.stdin.isatty():

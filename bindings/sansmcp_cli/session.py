@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from sansmcp_asyncio import Client
 
     from .bridging import Bridged
+    from .questions import Questions
 
 T = TypeVar("T")
 
@@ -36,14 +38,15 @@ def run(
     trail: bool = False,
     auth: AuthOptions | None = None,
     bridged: Bridged | None = None,
+    questions: Questions | None = None,
 ) -> T:
     """Connect to `target`, do `work` and disconnect. Raises CommandError for whatever goes wrong.
 
     With `trail` it also tells what was tried to connect. `auth` is how tokens are come by, where that is not
-    by what is kept. `bridged` is for clients of others.
+    by what is kept. `bridged` is for clients of others. `questions` answers what the server asks.
     """
     try:
-        return asyncio.run(_run(target, settings, work, trail, auth, bridged))
+        return asyncio.run(_run(target, settings, work, trail, auth, bridged, questions))
     except asyncio.CancelledError:
         raise CommandError(128 + signal.SIGTERM, "terminated", "terminated") from None
 
@@ -55,27 +58,41 @@ async def _run(
     trail: bool,
     auth: AuthOptions | None,
     bridged: Bridged | None,
+    questions: Questions | None,
 ) -> T:
     end_on_sigterm()  # the server must not be left behind
-    redactor = Redactor(secrets_of(target, settings), os.environ)
+    secrets = {} if questions is None else questions.secrets()
+    redactor = Redactor({**secrets, **secrets_of(target, settings)}, os.environ)
     errors = ServerErrors(redactor, show=settings.stderr)
     trace = Trace(redactor, wire=_wire(target)) if settings.trace else None
     if trace is not None:
         trace.note("·", announcement(target, settings, redactor))
+    cause: BaseException | None
     try:
-        async with opening(target, settings, trace, errors, auth, bridged) as client:
-            return await work(client)
+        async with opening(target, settings, trace, errors, auth, bridged, questions) as client:
+            result = await work(client)
+        if questions is None or questions.failure is None:
+            _tell_unused(questions)
+            return result
+        failure, cause = questions.failure, None
     except SansmcpError as error:
         failure = from_connect(error, target.name, pinned=settings.mode != "auto")
-        cause: BaseException | None = error
+        cause = error
     except CommandError as failed:
         failure, cause = failed, failed.__cause__
+    if questions is not None and questions.failure is not None:
+        failure = questions.failure
     errors.flush()
     notes: list[str] = []
     if failure.code in (NO_CONNECTION, TIMED_OUT):
         notes = errors.tail(cause.stderr_tail if isinstance(cause, ConnectionEnded) else "")
     told = _trail(cause) if trail else []
     raise failure.with_last_words(notes, redactor.json, told) from cause
+
+
+def _tell_unused(questions: Questions | None) -> None:
+    for told in () if questions is None else questions.unused():
+        print(f"sansmcp: nobody asked for the answer {told}", file=sys.stderr)
 
 
 def _wire(target: Target) -> Wire:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .failures import usage
-from .targets import CommandTarget, StreamTarget, Target
+from .targets import CommandTarget, HttpTarget, StreamTarget, Target
+from .text import instead, one_line
 
 if TYPE_CHECKING:
     from sansmcp.limits import Timeouts
@@ -45,12 +46,14 @@ class Settings:
     cacert: str | None = None
     insecure: bool = False
     proxy: str | None = field(default=None, repr=False)
+    quirks: Sequence[str] = ()
 
     def check_fit(self, target: Target) -> None:
         """Raise CommandError for an option that means nothing for this kind of target."""
         started = {"env": self.env, "inherit-env": self.inherit_env, "cwd": self.cwd, "stderr": self.stderr}
         tls = {"cacert": self.cacert, "insecure": self.insecure}
         remote = {"header or --bearer-env": self.headers, **tls, "proxy": self.proxy}
+        self._check_quirks(target)
         if isinstance(target, CommandTarget):
             _refuse(remote, f"is for a server that is reached over HTTP; {target.name} is started here")
             return
@@ -64,6 +67,23 @@ class Settings:
             _refuse(tls, f"is for https; {target.name} is not encrypted")
         if self.insecure and self.cacert is not None:
             raise usage("give either --insecure or --cacert, not both")
+
+    def _check_quirks(self, target: Target) -> None:
+        if not self.quirks:
+            return
+        from sansmcp.quirks import QUIRKS, NoCancel
+
+        if self.strict:
+            raise usage("give either --quirk or --strict, not both: strict tolerates nothing")
+        for name in self.quirks:
+            if name not in QUIRKS:
+                told = instead(name, QUIRKS, "there are")
+                raise usage(
+                    f"--quirk {one_line(name, 80)}: no quirk has this name: {told} (see sansmcp quirks)"
+                )
+            if not isinstance(target, HttpTarget) and not isinstance(QUIRKS[name].rule, NoCancel):
+                how = "started here" if isinstance(target, CommandTarget) else _how(target)
+                raise usage(f"--quirk {name} is for HTTP; {target.name} is {how}")
 
     def era_mode(self) -> Mode:
         """The mode for the engine. Raises CommandError for a revision that does not exist."""
@@ -80,15 +100,26 @@ class Settings:
             raise usage(f"--mode {self.mode}: give auto, legacy or a revision ({known})")
         return Pin(revision)
 
-    def timeouts(self) -> Timeouts:
-        """The engine's deadlines: its own, or all of them within ``--timeout``."""
+    def timeouts(self, *, asking: bool) -> Timeouts:
+        """The engine's deadlines: its own, or all of them within ``--timeout``.
+
+        With `asking` a user is asked, whose time does not count.
+        """
         from sansmcp.limits import Timeouts
 
         limit = self.timeout
         if limit is None:
             return Timeouts()
         # half of it at most, so that a server which never answers the probe can still be initialized
-        return Timeouts(probe=min(_PROBE, limit / 2), connect=limit, request=limit, total=limit, ping=limit)
+        total = None if asking else limit
+        return Timeouts(
+            probe=min(_PROBE, limit / 2),
+            connect=limit,
+            request=limit,
+            total=total,
+            ping=limit,
+            progress_resets=False,
+        )
 
 
 def check_timeout(value: float | None) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 # Everything that could move the cursor, change colours or reverse the reading order. Tab and line feed stay.
@@ -40,6 +41,16 @@ def first_paragraph(text: str, limit: int = 240) -> str:
         return line
     head = line[: limit - 1]
     return (head.rpartition(" ")[0] or head).rstrip(" ,;:") + "…"
+
+
+def instead(name: str, known: Iterable[str], otherwise: str) -> str:
+    """For a name that is not known: what it may be a slip of, or else `otherwise` and all that there are."""
+    from difflib import get_close_matches
+
+    names = {each.lower(): one_line(each, 80) for each in known}
+    if close := get_close_matches(name.lower(), names, n=3, cutoff=0.6):
+        return f"did you mean {' or '.join(names[each] for each in close)}?"
+    return f"{otherwise} {one_line(', '.join(names.values()), 300) or 'none'}"
 
 
 def size(count: int) -> str:

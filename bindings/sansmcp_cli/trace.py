@@ -29,11 +29,13 @@ class Trace:
     """Writes every event and every message to standard error, one line each.
 
     The first column is the time since the start in seconds, the second who speaks: ``→`` we,
-    ``←`` the server, ``·`` the engine. `wire` says in what the messages are.
+    ``←`` the server, ``·`` the engine. `wire` says in what the messages are, and `many` that they
+    may be of many connections.
     """
 
-    def __init__(self, redactor: Redactor, *, wire: Wire = "lines") -> None:
+    def __init__(self, redactor: Redactor, *, wire: Wire = "lines", many: bool = False) -> None:
         self._redactor = redactor
+        self._many = many
         self._started = time.monotonic()
         self._lines = {"sent": self._splitter("→", wire), "received": self._splitter("←", wire)}
 
@@ -47,7 +49,9 @@ class Trace:
         if wire == "websocket":
             from .websocket_trace import WebSocketSplitter
 
-            return WebSocketSplitter(note, message, sent=mark == "→")
+            return WebSocketSplitter(
+                note, message, of_client=(mark == "→") is not self._many, many=self._many
+            )
         return HttpSplitter(note, message) if wire == "http" else LineSplitter(message)
 
     def on_wire(self, direction: Literal["sent", "received"], data: bytes) -> None:

@@ -15,22 +15,36 @@ _MAX_MESSAGE: Final = 64 * 1024 * 1024
 
 
 class WebSocketSplitter:
-    """Takes what was `sent` or received; calls `note` with what the connection says of itself, and
-    `message` with each message and its size in bytes."""
+    """Takes what a client sent, or its server; calls `note` with what the connection says of itself, and
+    `message` with each message and its size in bytes.
+
+    The bytes may be of `many` connections, if they come in pieces as they were read and written: a piece
+    that looks like a head is one, and what begins in one piece and ends in another may be missed.
+    """
 
     def __init__(
-        self, note: Callable[[str], object], message: Callable[[bytes, int], object], *, sent: bool
+        self,
+        note: Callable[[str], object],
+        message: Callable[[bytes, int], object],
+        *,
+        of_client: bool,
+        many: bool = False,
     ) -> None:
         self._note = note
         self._message = message
+        self._many = many
         self._head = bytearray()
         # The frames of a client are read as its server reads them, and the other way round.
-        self._new: Callable[[], Frames] = lambda: Frames(_MAX_MESSAGE, of_client=not sent)
+        self._new: Callable[[], Frames] = lambda: Frames(_MAX_MESSAGE, of_client=not of_client)
         self._frames: Frames | None = None
 
     def feed(self, data: bytes) -> None:
         """Take bytes, in whatever pieces."""
-        if self._frames is None or (self._frames.over and data.startswith((b"GET ", b"HTTP/"))):
+        over = self._frames is not None and self._frames.over
+        begins = (over or self._many) and data.startswith((b"GET ", b"HTTP/"))
+        if over and self._many and not begins:
+            self._frames = self._new()
+        if self._frames is None or begins:
             self._frames = None
             self._head += data
             head, found, rest = bytes(self._head).partition(b"\r\n\r\n")

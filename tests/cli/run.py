@@ -98,7 +98,7 @@ def serve_http(*args: str, cwd: Path, place: str = "0") -> Iterator[tuple[str, s
         finally:
             if process.poll() is None:
                 process.kill()
-            process.communicate(timeout=30)
+            process.communicate(timeout=60)
 
 
 def invoke(*args: str, env: Mapping[str, str] | None = None, stdin: str | None = None) -> Ran:

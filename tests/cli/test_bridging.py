@@ -51,7 +51,7 @@ def test_a_bridge_over_http(tmp_path: Path) -> None:
                 assert (shown.code, shown.out) == (0, "hé\n"), shown.err
         finally:
             process.kill()
-            process.communicate(timeout=30)
+            process.communicate(timeout=60)
 
 
 ASKING = """
@@ -87,7 +87,7 @@ def test_questions_logs_and_changes_cross_a_bridge(
 
         options: dict[str, Any] = {} if over == "http" else {"cwd": tmp_path}
         async with (
-            asyncio.timeout(30),
+            asyncio.timeout(60),
             sansmcp_asyncio.connect(
                 target, mode=mode, on_elicit=answer, on_event=seen.append, **options
             ) as session,
@@ -112,7 +112,7 @@ def test_questions_logs_and_changes_cross_a_bridge(
                 seen = asyncio.run(use(url))
             finally:
                 process.kill()
-                process.communicate(timeout=30)
+                process.communicate(timeout=60)
     assert [event.data for event in seen if isinstance(event, LogReceived)] == ["heard"]
 
 

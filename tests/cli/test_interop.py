@@ -37,7 +37,8 @@ def ask(name: str, tmp_path: Path, *args: str) -> Ran:
     env = [word for key, value in launch.env.items() for word in ("--env", f"{key}={value}")]
     # what is known of a server spares the probe, which some answer with silence
     mode = "legacy" if peer.era == "legacy" and args[0] != "probe" else "auto"
-    return invoke(*args, "--timeout", "8", "--mode", mode, "--cwd", str(launch.cwd), *env, "--", *launch.argv)
+    where = ("--cwd", str(launch.cwd), *env, "--", *launch.argv)
+    return invoke(*args, "--timeout", "60", "--mode", mode, *where)
 
 
 @pytest.mark.parametrize("name", ARGUMENTS)

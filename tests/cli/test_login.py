@@ -35,10 +35,10 @@ def server() -> Iterator[AuthServer]:
 
     thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
     thread.start()
-    assert ready.wait(5.0)
+    assert ready.wait(60)
     yield found[0]
     loop.call_soon_threadsafe(stop.set)
-    thread.join(10.0)
+    thread.join()
     loop.close()
 
 

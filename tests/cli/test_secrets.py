@@ -183,7 +183,7 @@ def test_a_server_hides_what_clients_send(tmp_path: Path) -> None:
         ran = invoke("call", f"{url}?token={SECRET}", "echo", "text=hi", *given)
         assert (ran.code, ran.out) == (0, "hi\n")
         process.terminate()
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=60)
     assert SECRET not in err
     assert "← POST /mcp?… HTTP/1.1; " in err
     assert "authorization: [hidden]" in err

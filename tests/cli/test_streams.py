@@ -38,10 +38,10 @@ def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
 
     thread = threading.Thread(target=asyncio.run, args=(main(),))
     thread.start()
-    assert started.wait(10)
+    assert started.wait(60)
     yield found
     over[0].call_soon_threadsafe(over[1].set)
-    thread.join(10)
+    thread.join()
 
 
 KINDS = pytest.mark.parametrize("kind", ["ws", "tcp", "unix"])
