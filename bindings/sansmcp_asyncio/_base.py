@@ -113,6 +113,13 @@ class BaseClient(ABC):
         """What was tried to find out how the server speaks, and what came of it, in order."""
         return self._engine.evidence
 
+    def _tell_evidence(self, error: BaseException) -> None:
+        """Note on `error` what was tried, but for what it says itself."""
+        for entry in self.evidence:
+            note = f"{entry.step}: {entry.outcome}"
+            if note != str(error):
+                error.add_note(note)
+
     @property
     def engine(self) -> ClientEngine:
         """The engine below. A verb called on it directly takes effect with the next input."""

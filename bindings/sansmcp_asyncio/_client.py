@@ -80,8 +80,7 @@ class Client(BaseClient, Verbs):
         try:
             await self._ready
         except BaseException as error:
-            for entry in self.evidence:
-                error.add_note(f"{entry.step}: {entry.outcome}")
+            self._tell_evidence(error)
             await self.aclose()
             raise
 

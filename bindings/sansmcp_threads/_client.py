@@ -127,8 +127,7 @@ class Client(BaseClient, Verbs):
             self._threads.wait(ready)
             ready.result()
         except BaseException as error:
-            for entry in self.evidence:
-                error.add_note(f"{entry.step}: {entry.outcome}")
+            self._tell_evidence(error)
             self.close()
             raise
         self._threads.keep()

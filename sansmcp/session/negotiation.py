@@ -210,7 +210,8 @@ class Negotiation(Endpoint):
         return super()._find_call(request_id)
 
     def _note(self, step: str, outcome: str) -> None:
-        self._evidence.append(Evidence(step, outcome))
+        # The text of a failure begins with the call that it is of.
+        self._evidence.append(Evidence(step, outcome.removeprefix(f"{step}: ")))
         if len(self._evidence) > self.limits.max_evidence:
             del self._evidence[0]
 

@@ -164,6 +164,8 @@ async def problem(kit: Kit, kind: Problem, auth: OAuth | None = None, **options:
                 pass
         assert caught.value.problem is kind
         assert "POST /token" not in server.asked
+    notes = getattr(caught.value, "__notes__", [])
+    assert not [n for n in notes if n.count("server/discover: ") > 1 or n == str(caught.value)], "told twice"
     return str(caught.value)
 
 
