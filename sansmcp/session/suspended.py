@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 import attrs
 
 from ..errors import LocalProtocolError
+from ..types.methods import spec_for
 from ..wire.jsoncodec import JsonValue
 from .calls import Call
 from .rounds import Round
@@ -24,6 +25,8 @@ given so far: keep it as you keep a secret, and from whoever must not answer."""
 
 _FORMAT: Final = 1
 _NUMBER: Final = (int, float)
+_MOST: Final = 1e15
+"""Seconds, or rounds: nobody wrote more."""
 _MEMBERS: Final[Mapping[str, tuple[type, ...]]] = {
     "format": (int,),
     "method": (str,),
@@ -93,8 +96,18 @@ def load(value: object) -> Suspension:
         wanted_bool = bool in types
         if not isinstance(member, types) or isinstance(member, bool) is not wanted_bool:
             raise LocalProtocolError(f"resume: not a suspended call: {name} is missing or of another type")
+        if isinstance(member, _NUMBER) and not abs(member) <= _MOST:  # true of NaN, too
+            raise LocalProtocolError(f"resume: not a suspended call: {name} is out of bounds")
     if value["format"] != _FORMAT:
         raise LocalProtocolError(f"resume: a suspended call of format {value['format']}, not {_FORMAT}")
-    if value["rounds"] < 0 or value["waits"] < 0 or not value["answers"].keys() <= value["requests"].keys():
+    spec = spec_for(value["method"])
+    if (
+        spec is None
+        or not spec.mrtr
+        or value["rounds"] < 0
+        or value["waits"] < 0
+        or not value["answers"].keys() <= value["requests"].keys()
+        or (value["totalLeft"] is not None and value["totalTimeout"] is None)
+    ):
         raise LocalProtocolError("resume: not a suspended call: it contradicts itself")
     return Suspension(value)
