@@ -58,7 +58,8 @@ class HmacSealer:
     """Seals with HMAC-SHA256. The client can read the payload, but not change it.
 
     The first of `keys` signs, all of them verify: to change keys, put the new one in front and drop the
-    old one when `ttl` seconds are over. Servers with the same keys open each other's states.
+    old one when `ttl` seconds are over. Servers with the same keys open each other's states; there, the
+    new key comes behind the old one first, until every server has it.
 
     Raises LocalProtocolError without a key, for one shorter than 32 bytes, or a `ttl` that is not
     positive.
