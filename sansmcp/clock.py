@@ -7,7 +7,7 @@ as an absolute time through ``next_timeout()``.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, heapreplace
 from typing import Any, Generic, TypeVar
 
 from .records import frozen
@@ -34,12 +34,18 @@ class ClockPair:
 
 
 class Deadlines(Generic[K]):
-    """At most one pending deadline per key, each with the reason it was set for."""
+    """At most one pending deadline per key, each with the reason it was set for.
+
+    Theory of operation. A heap has one entry for each key, and may have stale ones of keys that were
+    disarmed or armed for an earlier time. A key that is put off, as with each sign of life, keeps its
+    entry: it is moved only when it comes to the top.
+    """
 
     __slots__ = ("_heap", "_live", "_serial")
 
     def __init__(self) -> None:
-        self._live: dict[K, tuple[float, int, str]] = {}
+        self._live: dict[K, tuple[float, int, str, float]] = {}
+        """For when, the serial of its entry, why, and the time that stands in that entry."""
         self._heap: list[tuple[float, int, K]] = []
         self._serial = 0
 
@@ -52,11 +58,15 @@ class Deadlines(Generic[K]):
 
     def set(self, key: K, when: float, reason: str) -> None:
         """Arm `key` for the absolute time `when`, replacing an earlier deadline of that key."""
+        entry = self._live.get(key)
+        if entry is not None and entry[3] <= when:
+            self._live[key] = (when, entry[1], reason, entry[3])
+            return
         serial = self._serial = self._serial + 1
-        self._live[key] = (when, serial, reason)
+        self._live[key] = (when, serial, reason, when)
         heappush(self._heap, (when, serial, key))
         if len(self._heap) > _COMPACT_AT + 2 * len(self._live):
-            self._heap = [(entry[0], entry[1], k) for k, entry in self._live.items()]
+            self._heap = [(entry[3], entry[1], k) for k, entry in self._live.items()]
             heapify(self._heap)
 
     def clear(self, key: K) -> None:
@@ -79,19 +89,24 @@ class Deadlines(Generic[K]):
         return None if entry is None else entry[0]
 
     def pending(self) -> list[tuple[K, float, str]]:
-        """Each ``(key, when, reason)`` that is armed, in the order in which they were set."""
+        """Each ``(key, when, reason)`` that is armed, in the order in which they were set first."""
         entries = sorted(self._live.items(), key=lambda item: item[1][1])
-        return [(key, when, reason) for key, (when, _, reason) in entries]
+        return [(key, when, reason) for key, (when, _, reason, _) in entries]
 
     def next(self) -> float | None:
         """The earliest armed time, or None."""
         heap = self._heap
         while heap:
-            when, serial, key = heap[0]
+            at, serial, key = heap[0]
             entry = self._live.get(key)
-            if entry is not None and entry[1] == serial:
+            if entry is None or entry[1] != serial:
+                heappop(heap)
+                continue
+            when, _, reason, _ = entry
+            if when == at:
                 return when
-            heappop(heap)
+            self._live[key] = (when, serial, reason, when)
+            heapreplace(heap, (when, serial, key))
         return None
 
     def expired(self, now: float) -> Iterator[tuple[K, str]]:

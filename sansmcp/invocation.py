@@ -226,6 +226,8 @@ class Invocation:
             self.context._dialogue.remark(now)
 
     def _refuse_unasked(self, value: Any) -> None:
+        if type(value) in (str, dict, list):
+            return
         if isinstance(value, (Ask, Question)):
             text = "returned a question: it has to be awaited, or yielded in a generator"
         elif isinstance(value, NeedsInput):

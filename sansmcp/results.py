@@ -29,12 +29,12 @@ def tool_result(value: Any, revision: Revision) -> Any:
 
     Raises LocalProtocolError for what has no place in a tool result.
     """
+    if isinstance(value, str):
+        return {"content": [_text(value)]}
     if isinstance(value, WireObject):
         return {"content": [to_wire(value, revision)]} if _is_block(value) else value
     if value is None:
         return {"content": []}
-    if isinstance(value, str):
-        return {"content": [_text(value)]}
     if isinstance(value, Mapping):
         return {"content": [_text(_as_json(value))], "structuredContent": dict(value)}
     if isinstance(value, (list, tuple)) and all(_is_block(item) for item in value):

@@ -148,8 +148,11 @@ class ServerEngine(Publisher):
     @property
     def wants_data(self) -> bool:
         """False while as many requests are open as the limit allows, or events pile up."""
-        working = len(self._requests) - len(self._listens)
-        return super().wants_data and working < self.limits.max_open_requests
+        limits = self.limits
+        if len(self._events) >= limits.max_buffered_events:
+            return False
+        working = len(self._requests)
+        return working < limits.max_open_requests or working - len(self._listens) < limits.max_open_requests
 
     # inputs of a transport -----------------------------------------------------------------------
 
@@ -338,7 +341,7 @@ class ServerEngine(Publisher):
             )
         if related is not None and (
             related.era is Era.MODERN
-            or self._requests.get(self._key(related.id, related.origin)) is not related
+            or self._requests.get(related.key) is not related
         ):
             raise LocalProtocolError(f"{method}: {related!r} is not open in this session")
         spec = spec_for(method)
@@ -445,7 +448,7 @@ class ServerEngine(Publisher):
         self._end_when_drained()
 
     def _end_when_drained(self) -> None:
-        if self.state is ServerState.DRAINING and not self._requests:
+        if not self._requests and self.state is ServerState.DRAINING:
             self._close(None)
 
     # received: requests --------------------------------------------------------------------------

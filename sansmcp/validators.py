@@ -73,6 +73,8 @@ class RustValidator:
 
         def check(value: Any) -> str | None:
             try:
+                if validator.is_valid(value):
+                    return None
                 return _told((list(e.instance_path), e.message) for e in validator.iter_errors(value))
             except (ValueError, TypeError, OverflowError) as error:
                 return f"cannot be checked: {_line(error)}"

@@ -123,6 +123,8 @@ class IncomingRequest:
     """The least severe level its sender wants logged; None: nothing."""
     origin: Hashable = None
     """The exchange it came in, where the transport has exchanges."""
+    key: Hashable = attrs.field(default=None, init=False)
+    """Where it is found among those that are owed an answer."""
     batch: BatchReply | None = None
     last_progress: float | None = None
     machine: RequestMachine = attrs.field(factory=lambda: Machine(REQUEST), init=False)
@@ -236,7 +238,8 @@ class CallTable:
         self._register(call)
         self._forget_wire(call)
         call.machine.fire(CallInput.SEND)
-        self._last_id = max(self._last_id, request_id)
+        if request_id > self._last_id:
+            self._last_id = request_id
         call.request_id = request_id
         self._by_id[request_id] = call
         if token is not None:

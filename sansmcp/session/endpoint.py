@@ -167,7 +167,8 @@ class Endpoint(ABC):
         `origin` names the exchange it came in, where the transport has exchanges; what is sent
         about it carries the name too. Never raises for what the peer did.
         """
-        self._tick(now)
+        if now > self._now:
+            self._now = now
         self._origin = origin
         self._take_message(raw)
         self._origin = None  # an exchange has much in it that need not outlive it
@@ -254,7 +255,8 @@ class Endpoint(ABC):
     """Whether the peer said that it sends nothing more."""
 
     def _tick(self, now: float) -> float:
-        self._now = max(self._now, now)
+        if now > self._now:
+            self._now = now
         return self._now
 
     def _emit(self, event: Event) -> None:
@@ -306,7 +308,7 @@ class Endpoint(ABC):
         """Send the one response to `request`, alone or with the rest of its batch."""
         data = self._encode(message)
         request.machine.fire(RequestInput.ANSWER)
-        self._requests.pop(self._key(request.id, request.origin), None)
+        self._requests.pop(request.key, None)
         batch = request.batch
         if batch is None:
             self._emit(SendResponse(message, data, request, request.origin))
@@ -324,9 +326,9 @@ class Endpoint(ABC):
 
     def _still_owed(self, request: IncomingRequest) -> bool:
         """Whether an answer may be sent; False after the peer's cancel (or its end)."""
-        if request.state is RequestState.CANCELLED:
+        if request.machine.state is RequestState.CANCELLED:
             return False
-        if self._requests.get(self._key(request.id, request.origin)) is not request:
+        if self._requests.get(request.key) is not request:
             raise LocalProtocolError(f"{request!r}: answered already, or not of this connection")
         return True
 
@@ -500,7 +502,7 @@ class Endpoint(ABC):
 
     def _cancel_request(self, request: IncomingRequest, reason: str | None) -> None:
         request.machine.fire(RequestInput.CANCEL)
-        self._requests.pop(self._key(request.id, request.origin), None)
+        self._requests.pop(request.key, None)
         self._tell_request_cancelled(request, reason)
         if request.batch is not None:
             request.batch.owed -= 1
@@ -512,7 +514,8 @@ class Endpoint(ABC):
     def _accept(self, request: IncomingRequest, batch: BatchReply | None) -> None:
         """Enter a request into the table of those that are owed an answer."""
         request.origin = self._origin
-        self._requests[self._key(request.id, request.origin)] = request
+        request.key = self._key(request.id, request.origin)
+        self._requests[request.key] = request
         if batch is not None:
             batch.owed += 1
             request.batch = batch

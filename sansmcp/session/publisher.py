@@ -230,7 +230,8 @@ class Publisher(Endpoint):
 
     def _send_answer(self, request: IncomingRequest, message: dict[str, Any]) -> None:
         super()._send_answer(request, message)
-        self._unwatched(self._listens.close(request))
+        if request in self._listens:
+            self._unwatched(self._listens.close(request))
 
     def _tell_request_cancelled(self, request: IncomingRequest, reason: str | None) -> None:
         if request in self._listens:

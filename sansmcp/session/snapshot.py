@@ -365,7 +365,9 @@ class _Reader:
     def install(self, engine: ClientEngine | ServerEngine) -> None:
         open_ = [request for request in self.requests if request.state is RequestState.OPEN]
         engine._calls = self.table
-        engine._requests = {engine._key(request.id, request.origin): request for request in open_}
+        for request in open_:
+            request.key = engine._key(request.id, request.origin)
+        engine._requests = {request.key: request for request in open_}
         engine._answered_garbage = self.raw["answeredGarbage"]
         engine._input_ended = self.raw["inputEnded"]
 

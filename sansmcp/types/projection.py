@@ -108,9 +108,10 @@ class Projectors:
         inner = [(f.name, p) for f in plan.known if (p := self.of(f.node)) is not None]
         if not (drop or add or checks or inner):
             return None
+        touched = drop.union((n for n, _ in renames), (n for n, _ in checks), (n for n, _ in inner))
 
         def projector(value: Any) -> Any:
-            if not isinstance(value, dict):
+            if not isinstance(value, dict) or (not add and touched.isdisjoint(value)):
                 return value
             changed: JsonObject = {}
             gone = {name for name in drop if name in value}

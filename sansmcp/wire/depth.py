@@ -20,7 +20,10 @@ _PASSES: Final = 16
 
 def nests_deeper(data: bytes | bytearray, limit: int) -> bool:
     """Whether arrays and objects in the JSON text `data` nest deeper than `limit`."""
-    if not _has_more_brackets(data, limit):
+    if len(data) < _SHORT:
+        if data.count(b"[") + data.count(b"{") <= limit:
+            return False
+    elif not _has_more_brackets(data, limit):
         return False
     depth = 0
     inside = 0  # 1 while a window begins within a string
@@ -46,8 +49,6 @@ def nests_deeper(data: bytes | bytearray, limit: int) -> bool:
 
 
 def _has_more_brackets(data: bytes | bytearray, limit: int) -> bool:
-    if len(data) < _SHORT:
-        return data.count(b"[") + data.count(b"{") > limit
     # Searching is many times faster than counting where there is little to find, as in a message
     # that is one large text; and where there is much, it is over soon.
     for bracket in (b"[", b"{"):

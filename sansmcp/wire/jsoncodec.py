@@ -177,7 +177,7 @@ class StandardCodec:
         """See `JsonCodec.dumps`."""
         try:
             text = self._encode(value)
-            plain = _is_plain(value)
+            plain = _is_plain(value, self.max_depth)
         except (TypeError, ValueError, RecursionError):
             plain = False
             text = ""
@@ -186,10 +186,7 @@ class StandardCodec:
             text = self._encode(_plain_copy(value, self.max_depth))
         # A lone surrogate is the only thing that UTF-8 has no bytes for, and the form that this
         # error handler writes for it is the JSON escape.
-        data = text.encode("utf-8", "backslashreplace")
-        if len(data) > 2 * self.max_depth and nests_deeper(data, self.max_depth):
-            _plain_copy(value, self.max_depth)
-        return _one_line(data)
+        return _one_line(text.encode("utf-8", "backslashreplace"))
 
     def _refusal(self, data: bytes | bytearray, cause: Exception) -> JsonError:
         """Choose the error for a text that could not be read, by the text alone.
@@ -248,13 +245,11 @@ class FastCodec(StandardCodec):
         try:
             data = self._fast_encode(value)
             # msgspec has a form for much that is no JSON: bytes, sets, dates, NaN, integer keys.
-            usable = _is_plain(value)
+            usable = _is_plain(value, self.max_depth)
         except Exception:
             usable = False
             data = b""
-        if not usable or (len(data) > 2 * self.max_depth and nests_deeper(data, self.max_depth)):
-            return super().dumps(value)
-        return _one_line(data)
+        return _one_line(data) if usable else super().dumps(value)
 
 
 class DefaultCodec:
@@ -341,33 +336,31 @@ def _too_deep(limit: int) -> JsonError:
 _LEAVES: Final = frozenset({str, int, bool, type(None)})
 
 
-def _is_plain(value: Any) -> bool:
-    """Whether `value` is made of exactly the types that JSON has, with no float out of its range.
-
-    Only for a value that was encoded just now, and so has no cycle.
-    """
-    waiting = [value]
-    while waiting:
-        value = waiting.pop()
-        kind = type(value)
-        members: Any
-        if kind is dict:
-            for key in value:
-                if type(key) is not str:
-                    return False
-            members = value.values()
-        elif kind is list:
-            members = value
-        else:
-            members = (value,)
-        for member in members:
-            kind = type(member)
-            if kind is str or kind in _LEAVES:
-                continue
-            if kind is dict or kind is list:
-                waiting.append(member)
-            elif kind is not float or member - member != 0.0:
+def _is_plain(value: Any, depth: int) -> bool:
+    """Whether `value` is made of exactly the types that JSON has, with no float out of its range, and
+    with arrays and objects nested no deeper than `depth`."""
+    kind = type(value)
+    members: Any
+    if kind is dict:
+        for name in value:
+            if type(name) is not str:
                 return False
+        members = value.values()
+    elif kind is list:
+        members = value
+    else:
+        return kind in _LEAVES or (kind is float and value - value == 0.0)
+    if not depth:
+        return False
+    for member in members:
+        kind = type(member)
+        if kind is str or kind in _LEAVES:
+            continue
+        if kind is float:
+            if member - member != 0.0:
+                return False
+        elif not _is_plain(member, depth - 1):
+            return False
     return True
 
 
