@@ -363,6 +363,33 @@ def test_what_is_no_answer_ends_the_call_once(
 
 
 @pytest.mark.case("H-07")
+@pytest.mark.parametrize(
+    ("status", "kind", "body", "said"),
+    [
+        (500, "text/html", HTML, "HTTP 500 with a web page, as proxies send it: <html>"),
+        (200, "text/html", HTML, "HTTP 200 (text/html) instead of JSON or an event stream: <html>"),
+        (401, None, "", "HTTP 401, authorization is required"),
+        (503, SSE, ": alive\n\n", "HTTP 503: it cannot answer now"),
+        (400, JSON, '{"jsonrpc":', "HTTP 400: {"),
+    ],
+)
+def test_a_failure_whose_body_never_ends_is_told_all_the_same(
+    status: int, kind: str | None, body: str, said: str
+) -> None:
+    """Its head says it: that the call took too long would hide it."""
+    link = linked()
+    link.call()
+    link.head(link.last, status, *(() if kind is None else [("content-type", kind)]))
+    for second in range(10):
+        assert bool(link.of(RequestFailed)) is (second >= 5)
+        link.data(link.last, body.encode())
+        link.advance(1.0)
+    assert said in str(failed(link))
+    assert link.last.aborted
+    assert link.quiet()
+
+
+@pytest.mark.case("H-07")
 def test_an_excerpt_is_bounded_and_harmless() -> None:
     link = linked(limits=Limits(max_excerpt=32))
     link.call()

@@ -57,6 +57,18 @@ def test_a_server_without_such_a_stream_is_asked_once(status: int) -> None:
 
 
 @pytest.mark.req("P5")
+@pytest.mark.case("H-04")
+def test_a_refusal_that_never_ends_is_one() -> None:
+    link, get = listening()
+    link.head(get, 404, ("content-type", "text/html"))
+    link.data(get, b"<html>")
+    link.advance(5.0)
+    assert get.aborted
+    link.one(DeviationTolerated)
+    assert link.quiet()
+
+
+@pytest.mark.req("P5")
 @pytest.mark.parametrize("status", [400, 405])
 def test_a_stream_that_was_there_and_is_refused_later_is_told(status: int) -> None:
     link, get = listening(http=ALL_TOOLS)

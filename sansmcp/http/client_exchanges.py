@@ -34,8 +34,8 @@ MAX_REDIRECTS: Final = 5
 """Followed in a row. Past it: the request fails. Nobody needs more than one or two."""
 
 LINGER: Final = 5.0
-"""Seconds for a server to end a response in which nothing is wanted any more. Past it: aborted, at
-the price of a connection."""
+"""Seconds for a server to end a response in which nothing is wanted any more, or that is a failure by its
+head alone. Past it: aborted, at the price of a connection; what came of the body will do."""
 
 _LINGER: Final = "linger"
 
@@ -297,6 +297,8 @@ class Carrier(ABC):
 
     def _collect(self, ex: ClientExchange) -> None:
         ex.machine.fire(ClientExchangeInput.COLLECT)
+        if ex.answer is not None and not (ex.answer.ok and ex.answer.content is Content.JSON):
+            self._linger(ex)
 
     def _stream(self, ex: ClientExchange) -> None:
         ex.machine.fire(ClientExchangeInput.STREAM)
@@ -347,6 +349,13 @@ class Carrier(ABC):
             ex.body = b""
             self._ops.append(AbortExchange(ex.id))
 
+    def _cut(self, ex: ClientExchange) -> None:
+        """The server does not end `ex`."""
+        before, body = ex.state, ex.body
+        self._abort(ex)
+        if before is ClientExchangeState.COLLECTING:
+            self._on_body(ex, body)
+
     # time ----------------------------------------------------------------------------------------
 
     def _tick(self, now: float) -> None:
@@ -355,7 +364,7 @@ class Carrier(ABC):
     def _run_timers(self) -> None:
         for (kind, number), _ in self._timers.expired(self._now):
             if kind == _LINGER:
-                self._abort(self._exchanges[number])
+                self._cut(self._exchanges[number])
             else:
                 self._on_timer(kind, number)
 
