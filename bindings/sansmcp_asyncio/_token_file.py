@@ -7,7 +7,8 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -22,6 +23,11 @@ MAX_FILE: Final = 4 * 1024 * 1024
 
 MAX_SERVERS: Final = 1024
 """Servers whose tokens are kept, and authorization servers. Past it: the oldest are forgotten."""
+
+LOCK_WAIT: Final = 1.0
+"""Seconds to wait for others who write. Past it: one of them hangs, and is not waited for."""
+
+_PAUSE: Final = 0.005
 
 T = TypeVar("T", Tokens, Registration)
 
@@ -42,8 +48,8 @@ class FileTokenStore:
     """A `TokenStore` in the file `path`, which is made when there is something to keep.
 
     Only its owner can read it: others are shut out when it is written, and when it is read. It is read each
-    time anew, so that processes may share it, and replaced as a whole. Two that write at the same moment keep
-    what the later one read.
+    time anew, so that processes may share it, and replaced as a whole. They write one after the other; on
+    Windows, of two that write at the same moment what the later one read is kept.
 
     Raises LocalProtocolError for a file that is not one of this kind. One that breaks later counts as empty.
     """
@@ -106,19 +112,22 @@ class FileTokenStore:
         return found
 
     def _keep(self, part: str, key: str, value: Tokens | Registration | None) -> None:
-        whole = self._read()
-        entries = whole[part]
-        if entries.pop(key, None) is None and value is None:
-            return
+        folder = self._path.parent
         if value is not None:
-            entries[key] = attrs.asdict(value)
-        while len(entries) > MAX_SERVERS:
-            del entries[next(iter(entries))]
-        self._write(json.dumps(whole, indent=1))
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with _locked(folder):
+            whole = self._read()
+            entries = whole[part]
+            if entries.pop(key, None) is None and value is None:
+                return
+            if value is not None:
+                entries[key] = attrs.asdict(value)
+            while len(entries) > MAX_SERVERS:
+                del entries[next(iter(entries))]
+            self._write(json.dumps(whole, indent=1))
 
     def _write(self, text: str) -> None:
         folder = self._path.parent
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         # A file of its own, which nobody else can open from the first moment on.
         handle, name = tempfile.mkstemp(prefix=f".{self._path.name}.", dir=folder)
         try:
@@ -131,6 +140,36 @@ class FileTokenStore:
             with contextlib.suppress(OSError):
                 os.unlink(name)
             raise
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Shut out who else writes in `folder`. It is the folder that is locked: so no file is left."""
+    if sys.platform == "win32":
+        yield
+        return
+    import fcntl
+
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        yield  # where nothing can be kept, that is told by who tries
+        return
+    try:
+        late = time.monotonic() + LOCK_WAIT
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() < late:
+                    time.sleep(_PAUSE)
+                    continue
+            except OSError:
+                pass  # some file systems have none
+            break
+        yield
+    finally:
+        os.close(handle)
 
 
 def _load(kind: type[T], entry: object) -> T | None:

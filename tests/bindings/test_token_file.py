@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from sansmcp import LocalProtocolError
 from sansmcp.auth.registration import Registration
 from sansmcp.auth.tokens import Tokens
+from sansmcp_asyncio import _token_file
 from sansmcp_asyncio._token_file import MAX_SERVERS, FileTokenStore, default_token_file
 
 TOKENS = Tokens(
@@ -63,6 +65,59 @@ def test_a_file_of_another_kind_is_refused_and_later_counts_as_empty(tmp_path: P
     assert store.tokens("s") is None
     store.keep_tokens("s", TOKENS)
     assert FileTokenStore(path).tokens("s") == TOKENS
+
+
+_KEEPING = """
+import sys
+from sansmcp.auth.tokens import Tokens
+from sansmcp_asyncio import FileTokenStore
+path, name = sys.argv[1:]
+store = FileTokenStore(path)
+for number in range(40):
+    tokens = Tokens(access_token=f"t{number}", token_type="bearer", issuer="i", resource="r")
+    store.keep_tokens(f"https://{name}{number % 20}.example/", tokens)
+"""
+
+
+@pytest.mark.req("T9")
+@pytest.mark.skipif(sys.platform == "win32", reason="who writes is not shut out there")
+def test_processes_that_write_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "tokens.json"
+    names = ("a", "b", "c")
+    others = [subprocess.Popen([sys.executable, "-c", _KEEPING, str(path), name]) for name in names]
+    assert [other.wait(60) for other in others] == [0, 0, 0]
+    servers = FileTokenStore(path).servers()
+    assert sorted(servers) == sorted(f"https://{name}{n}.example/" for name in names for n in range(20))
+    assert os.listdir(tmp_path) == ["tokens.json"]
+
+
+@pytest.mark.req("T9")
+@pytest.mark.skipif(sys.platform == "win32", reason="who writes is not shut out there")
+def test_who_hangs_with_the_lock_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import fcntl
+
+    monkeypatch.setattr(_token_file, "LOCK_WAIT", 0.02)
+    store = FileTokenStore(tmp_path / "tokens.json")
+    handle = os.open(tmp_path, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        store.keep_tokens("s", TOKENS)
+    finally:
+        os.close(handle)
+    assert store.tokens("s") == TOKENS
+
+
+@pytest.mark.req("T9")
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="who may not write there")
+def test_a_folder_in_which_nothing_can_be_kept(tmp_path: Path) -> None:
+    store = FileTokenStore(tmp_path / "tokens.json")
+    tmp_path.chmod(0o500)
+    try:
+        with pytest.raises(OSError):
+            store.keep_tokens("s", TOKENS)
+        store.keep_tokens("s", None)
+    finally:
+        tmp_path.chmod(0o700)
 
 
 @pytest.mark.parametrize(
