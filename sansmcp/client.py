@@ -557,11 +557,12 @@ class ClientEngine(Extending, Checking):
 
     def _on_notification(self, message: jsonrpc.Notification) -> None:
         params = message.params
+        if message.method == "notifications/progress":
+            self._take_progress(params)
+            return
         if self._take_change(message):
             return
         match message.method:
-            case "notifications/progress":
-                self._take_progress(params)
             case "notifications/message":
                 level, logger = params.get("level"), params.get("logger")
                 if level not in modern.LOG_LEVELS or "data" not in params:

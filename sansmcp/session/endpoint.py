@@ -381,15 +381,14 @@ class Endpoint(ABC):
     # receiving
 
     def _dispatch(self, message: jsonrpc.Message, batch: BatchReply | None) -> None:
-        if isinstance(message, jsonrpc.InvalidMessage):
-            self._on_invalid(message, batch)
-            return
-        self._answered_garbage = False
+        self._answered_garbage = self._answered_garbage and type(message) is jsonrpc.InvalidMessage
         match message:
             case jsonrpc.ResultResponse():
                 call = self._find_call(message.id)
                 if call is not None:
                     self._on_result(call, message.result)
+            case jsonrpc.Notification():
+                self._on_notification(message)
             case jsonrpc.Request():
                 if self._key(message.id, self._origin) in self._requests:
                     self._send_error(
@@ -403,8 +402,6 @@ class Endpoint(ABC):
                     )
                 else:
                     self._on_request(message, batch)
-            case jsonrpc.Notification():
-                self._on_notification(message)
             case jsonrpc.ErrorResponse():
                 if message.id is None:
                     self._on_unanswerable(message)
@@ -418,6 +415,8 @@ class Endpoint(ABC):
                             self._on_invalid_result(call, RemoteProtocolError(fault, message.repaired))
                             return
                         self._on_error(call, McpError(message.code, message.message, message.data))
+            case jsonrpc.InvalidMessage():
+                self._on_invalid(message, batch)
 
     def _on_batch(self, value: list[JsonValue]) -> None:
         members = jsonrpc.split_batch(value, self._allows_batch(value), self.limits.max_batch)
@@ -568,7 +567,7 @@ class Endpoint(ABC):
 
 
 def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return type(value) is int or type(value) is float
 
 
 def check_open(closed: bool, verb: str) -> None:
