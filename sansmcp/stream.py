@@ -87,8 +87,7 @@ class StreamTransport(ABC, Generic[E]):
 
     def receive_data(self, conn: ConnectionId, data: bytes | bytearray, now: float) -> None:
         """Bytes came from the peer, in whatever pieces."""
-        if now > self._now:
-            self._now = now
+        self._tick(now)
         if conn == self._conn and not self._input_ended:
             self._receive(data)
             self._feed()

@@ -167,8 +167,7 @@ class Endpoint(ABC):
         `origin` names the exchange it came in, where the transport has exchanges; what is sent
         about it carries the name too. Never raises for what the peer did.
         """
-        if now > self._now:
-            self._now = now
+        self._tick(now)
         self._origin = origin
         self._take_message(raw)
         self._origin = None  # an exchange has much in it that need not outlive it
@@ -255,7 +254,7 @@ class Endpoint(ABC):
     """Whether the peer said that it sends nothing more."""
 
     def _tick(self, now: float) -> float:
-        if now > self._now:
+        if now > self._now:  # noqa: PLR1730  (a call of `max` on every message)
             self._now = now
         return self._now
 
