@@ -274,6 +274,12 @@ def test_what_may_have_had_an_effect_is_not_sent_twice(
         settled(net)
 
 
+@pytest.mark.parametrize("wrong", [{"tools": "find"}, {"methods": "acme/find"}])
+def test_a_text_is_no_list_of_names(wrong: Any) -> None:
+    with pytest.raises(LocalProtocolError, match="a list of names"):
+        Recovery(**wrong)
+
+
 @pytest.mark.req("R9")
 def test_a_tool_is_not_called_on_a_connection_that_is_about_to_end() -> None:
     trusted = DEFAULT_POOL.trusted_for

@@ -12,6 +12,7 @@ from typing import Final
 
 import attrs
 
+from ..errors import LocalProtocolError
 from ..session.calls import Call
 from ..types.methods import Method, spec_for
 
@@ -32,6 +33,8 @@ class Recovery:
 
     Every method of the protocol can be repeated without harm, except ``tools/call``: a tool may do
     something. Methods that the protocol does not have are taken for such as well.
+
+    Raises LocalProtocolError for a text in the place of a list of names.
     """
 
     reopen_session: bool = True
@@ -43,6 +46,11 @@ class Recovery:
     """Names of tools that may be repeated too, or `EVERY_TOOL`."""
     methods: Collection[str] = ()
     """Methods of your own that may be repeated too."""
+
+    def __attrs_post_init__(self) -> None:
+        for name in ("tools", "methods"):
+            if isinstance(getattr(self, name), str):  # parts of it would be taken for names
+                raise LocalProtocolError(f"{name}: a list of names is needed, not a text")
 
     def may_repeat(self, call: Call) -> bool:
         """Whether `call` may be made twice."""
