@@ -190,8 +190,6 @@ class Handlers:
         self._work[invocation.request] = self._loop.create_task(self._run_task(invocation, awaitable))
 
     async def _run_task(self, invocation: Invocation, awaitable: Any) -> None:
-        import asyncio
-
         turn: Turn | None = None
         while True:
             try:
@@ -200,12 +198,14 @@ class Handlers:
                 if awaitable is None:
                     awaitable = invocation.call()
                 step: Step = Ended(await awaitable)
-            except asyncio.CancelledError as error:
-                if not invocation.request.open:
+            except Exception as error:
+                step = Raised(error)
+            except BaseException as error:
+                import asyncio  # here, so that it costs nothing while all goes well
+
+                if not isinstance(error, asyncio.CancelledError) or not invocation.request.open:
                     raise
                 # Not the client's doing: the handler waited for something that was cancelled.
-                step = Raised(error)
-            except Exception as error:
                 step = Raised(error)
             turn, awaitable = self.take(invocation, step), None
             if turn is None:

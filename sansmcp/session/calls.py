@@ -238,8 +238,7 @@ class CallTable:
         self._register(call)
         self._forget_wire(call)
         call.machine.fire(CallInput.SEND)
-        if request_id > self._last_id:
-            self._last_id = request_id
+        self._last_id = max(self._last_id, request_id)
         call.request_id = request_id
         self._by_id[request_id] = call
         if token is not None:
