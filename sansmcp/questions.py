@@ -34,6 +34,7 @@ from .types.sampling import (
     ModelPreferences,
     SamplingMessage,
     ToolChoice,
+    imbalance,
 )
 from .types.tools import Tool
 from .wire.jsoncodec import JsonValue
@@ -164,9 +165,12 @@ class Sample(Question[CreateMessageResult]):
 
     def params(self, revision: Revision) -> dict[str, Any]:
         """As `Question.params`."""
-        messages = [self.messages] if isinstance(self.messages, str) else self.messages
+        given = [self.messages] if isinstance(self.messages, str) else self.messages
+        messages = [_message(m) for m in given]
+        if (problem := imbalance(messages)) is not None:
+            raise LocalProtocolError(f"messages to sample from: {problem}")
         asked = CreateMessageRequestParams(
-            messages=[_message(m) for m in messages],
+            messages=messages,
             max_tokens=self.max_tokens,
             model_preferences=self.model_preferences,
             system_prompt=self.system_prompt,

@@ -22,11 +22,14 @@ from sansmcp import (
     Sample,
 )
 from sansmcp.asks import askable
+from sansmcp.session.rounds import read_question
 from sansmcp.types import (
+    ClientCapabilities,
     ImageContent,
     ModelHint,
     ModelPreferences,
     RequestedSchema,
+    SamplingCapability,
     SamplingMessage,
     StringSchema,
     Tool,
@@ -234,6 +237,44 @@ def test_sampling_says_what_its_revision_knows(version: str) -> None:
 def test_a_message_that_is_none_is_refused_here() -> None:
     with pytest.raises(LocalProtocolError, match="sample"):
         Sample([{"role": "nobody", "content": "x"}], max_tokens=1).params(Revision(MODERN))
+
+
+def use(*names: str) -> dict[str, Any]:
+    blocks = [{"type": "tool_use", "id": name, "name": "t", "input": {}} for name in names]
+    return {"role": "assistant", "content": blocks if len(blocks) > 1 else blocks[0]}
+
+
+def used(*names: str, **more: Any) -> dict[str, Any]:
+    blocks = [{"type": "tool_result", "toolUseId": name, "content": []} for name in names]
+    return {"role": "user", "content": [*blocks, *([more] if more else [])]}
+
+
+@pytest.mark.req("G2")
+@pytest.mark.parametrize(
+    ("messages", "problem"),
+    [
+        (["a", use("1"), used("1")], None),
+        (["a", use("1", "2"), used("2", "1"), use("3"), used("3"), "b"], None),
+        ([used("1")], None),
+        (["a", use("1", "2"), used("1")], "missing"),
+        (["a", use("1"), "b"], "missing"),
+        (["a", use("1"), use("1"), used("1")], "missing"),
+        (["a", use("1")], "missing"),
+        (["a", use("1"), used("1", type="text", text="b")], "mixed"),
+    ],
+)
+def test_every_use_of_a_tool_has_its_result_before_the_conversation_goes_on(
+    messages: list[Any], problem: str | None
+) -> None:
+    question = Sample(messages, max_tokens=1)
+    if problem is not None:
+        with pytest.raises(LocalProtocolError, match=problem):
+            question.params(Revision(MODERN))
+        return
+    params = question.params(Revision(MODERN))
+    assert len(params["messages"]) == len(messages)
+    capabilities = ClientCapabilities(sampling=SamplingCapability())
+    read_question(question.method, params, capabilities, Revision(MODERN))
 
 
 @pytest.mark.req("F3")

@@ -291,6 +291,16 @@ def test_two_rounds_of_one_legacy_call_have_to_be_named() -> None:
     assert [m["id"] for m in driver.sent[-2:]] == ["k", "l"]
 
 
+TOOL_USE = {"role": "assistant", "content": {"type": "tool_use", "id": "1", "name": "t", "input": {}}}
+MIXED = {
+    "role": "user",
+    "content": [
+        {"type": "tool_result", "toolUseId": "1", "content": []},
+        {"type": "text", "text": "here they are"},
+    ],
+}
+
+
 # legacy requests ----------------------------------------------------------------------------------
 
 
@@ -303,6 +313,8 @@ def test_two_rounds_of_one_legacy_call_have_to_be_named() -> None:
         ((FORM[0], {"message": "who?"}), -32602, PeerFault.INVALID_QUESTION),
         ((FORM[0], {**FORM[1], "mode": "voice"}), -32602, PeerFault.INVALID_QUESTION),
         ((SAMPLE[0], {}), -32602, PeerFault.INVALID_QUESTION),
+        ((SAMPLE[0], {**SAMPLE[1], "messages": [TOOL_USE]}), -32602, PeerFault.INVALID_QUESTION),
+        ((SAMPLE[0], {**SAMPLE[1], "messages": [MIXED]}), -32602, PeerFault.INVALID_QUESTION),
     ],
 )
 def test_a_legacy_question_that_cannot_be_answered_is_refused_at_once(

@@ -162,6 +162,12 @@ def read_question(method: str, raw: Any, own: ClientCapabilities, revision: Revi
         with_tools = params.get("tools") is not None or params.get("toolChoice") is not None
         if with_tools and own.sampling is not None and own.sampling.tools is None:
             raise _undeclared(f"{method} with tools, which the client did not declare")
+        from ..types.sampling import imbalance  # loaded by now
+
+        if (problem := imbalance(typed.messages)) is not None:
+            raise RemoteProtocolError(
+                PeerFault.INVALID_QUESTION, f"{method}: {problem}", hint=ErrorCode.INVALID_PARAMS
+            )
     return IncomingQuestion(method, typed, params)
 
 

@@ -5,11 +5,12 @@ Specification: 2026-07-28, client/sampling.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from ..revisions import Revision
 from .base import JsonObject, WireObject, wire, wire_type
-from .content import Role, SamplingMessageContentBlock, TextContent
+from .content import Role, SamplingMessageContentBlock, TextContent, ToolResultContent, ToolUseContent
 from .results import TaskMetadata
 from .tools import Tool
 
@@ -110,6 +111,23 @@ class CreateMessageResult(WireObject):
         return CreateMessageResult(
             self.role, content, self.model, self.stop_reason, meta=self.meta, extra=self.extra
         )
+
+
+def imbalance(messages: Sequence[SamplingMessage]) -> str | None:
+    """What is wrong with the uses of tools in a conversation, and with their results; None: nothing.
+
+    Specification: 2025-11-25, client/sampling (message content constraints).
+    """
+    open_uses: set[str] = set()
+    for message in messages:
+        blocks = message.content if isinstance(message.content, list) else [message.content]
+        results = {block.tool_use_id for block in blocks if isinstance(block, ToolResultContent)}
+        if results and not all(isinstance(block, ToolResultContent) for block in blocks):
+            return "tool results mixed with other content"
+        if not open_uses <= results:
+            return "tool result missing"
+        open_uses = {block.id for block in blocks if isinstance(block, ToolUseContent)}
+    return "tool result missing" if open_uses else None
 
 
 def one_block(
