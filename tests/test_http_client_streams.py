@@ -124,7 +124,7 @@ def one(link: Link) -> Any:
 
 @pytest.mark.req("P3")
 @pytest.mark.case("E-11")
-@pytest.mark.parametrize("how", ["empty", "primed", "broken", "refused", "unheard"])
+@pytest.mark.parametrize("how", ["empty", "primed", "garbled", "broken", "refused", "unheard"])
 def test_reconnects_are_counted_until_there_is_something_new(how: str) -> None:
     link, asked = calling(timeouts=Timeouts(request=1000.0))
     link.stream(asked, PRIMING)
@@ -140,6 +140,8 @@ def test_reconnects_are_counted_until_there_is_something_new(how: str) -> None:
                 link.stream(get)
             case "primed":
                 link.stream(get, b"id: s1-%d\ndata:\n\n" % len(times))
+            case "garbled":
+                link.stream(get, b"id: s1-%d\ndata: no message\n\n" % len(times))
             case "broken":
                 link.head(get, 200, ("content-type", SSE))
                 link.fail(get)

@@ -98,8 +98,6 @@ class Streams(Carrier):
             if isinstance(event, SseFault):
                 self._on_stream_fault(ex, event)
             elif event.event == MESSAGE:
-                if stream is not None:
-                    stream.tries = 0
                 self._take_data(ex, event.data)
             else:
                 self._on_other_event(ex, event)
@@ -117,6 +115,8 @@ class Streams(Carrier):
         except JsonError:
             value = None
         if isinstance(value, (dict, list)):
+            if ex.stream is not None:
+                ex.stream.tries = 0
             self._take_value(ex, value)
         else:
             self.engine.receive_message(data, now=self._now, origin=ex.id)  # which tells what it is
