@@ -54,9 +54,9 @@ def _check_text(field: Mapping[str, Any], value: object) -> str | None:
         return "none of the choices"
     low, high = _bounds(field, "minLength", "maxLength")
     if low is not None and len(value) < low:
-        return f"shorter than {low:g} characters"
+        return f"shorter than {_shown(low)} characters"
     if high is not None and len(value) > high:
-        return f"longer than {high:g} characters"
+        return f"longer than {_shown(high)} characters"
     name = field.get("format")
     has_format = _FORMATS.get(name) if isinstance(name, str) else None
     return None if has_format is None or has_format(value) else f"not of the format {name}"
@@ -70,9 +70,9 @@ def _check_number(field: Mapping[str, Any], value: object) -> str | None:
         return "not an integer"
     low, high = _bounds(field, "minimum", "maximum")
     if low is not None and value < low:
-        return f"less than {low:g}"
+        return f"less than {_shown(low)}"
     if high is not None and value > high:
-        return f"more than {high:g}"
+        return f"more than {_shown(high)}"
     return None
 
 
@@ -85,9 +85,9 @@ def _check_list(field: Mapping[str, Any], value: object) -> str | None:
         return "not a list"
     low, high = _bounds(field, "minItems", "maxItems")
     if low is not None and len(value) < low:
-        return f"fewer than {low:g} choices"
+        return f"fewer than {_shown(low)} choices"
     if high is not None and len(value) > high:
-        return f"more than {high:g} choices"
+        return f"more than {_shown(high)} choices"
     items = field.get("items")
     if isinstance(items, Mapping):
         for item in value:
@@ -121,6 +121,13 @@ def _choices(field: Mapping[str, Any]) -> list[Any] | None:
 def _bounds(field: Mapping[str, Any], low: str, high: str) -> tuple[Any, Any]:
     least, most = field.get(low), field.get(high)
     return least if _is_number(least) else None, most if _is_number(most) else None
+
+
+def _shown(bound: float) -> str:
+    try:
+        return f"{bound:g}"
+    except OverflowError:  # JSON has integers of any size
+        return "a huge number"
 
 
 def _is_number(value: object) -> bool:
