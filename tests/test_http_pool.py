@@ -226,13 +226,19 @@ def test_a_policy_has_no_empty_bounds(name: str) -> None:
 @pytest.mark.req("R9")
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 5)), max_size=80))
 def test_whatever_happens_bounds_hold_and_everybody_has_a_turn(moves: list[tuple[int, int]]) -> None:
-    """Bounds hold at every step; whoever asks is carried once, refused, dropped, or told at an end."""
+    """Bounds hold at every step; whoever asks is carried once, refused, dropped, or told at an end.
+
+    What must not be sent twice is carried by nothing that was idle for too long.
+    """
     policy = PoolPolicy(max_requests=2, max_streams=1, max_waiting=3, max_idle=1)
     pool, now, asked = Pool(policy), 0.0, 0
     dialling, idle = set[int](), set[int]()
     carrying: dict[int, int] = {}
     streaming: set[int] = set()
     open_exchanges: set[int] = set()
+    once: set[int] = set()
+    until: dict[int, float] = {}
+    keeps = [None, 0.0, 20.0]
 
     def decide() -> None:
         while (decision := pool.next_decision()) is not None:
@@ -244,6 +250,7 @@ def test_whatever_happens_bounds_hold_and_everybody_has_a_turn(moves: list[tuple
                     assert conn not in dialling
                     assert exchange in open_exchanges
                     assert exchange not in carrying.values()
+                    assert exchange not in once or now < until[conn]
                     idle.discard(conn)
                     carrying[conn] = exchange
                 case Drop(conn=conn, exchange=waiting):
@@ -264,13 +271,16 @@ def test_whatever_happens_bounds_hold_and_everybody_has_a_turn(moves: list[tuple
                 conn = conns[which % len(conns)]
                 dialling.remove(conn)
                 idle.add(conn)
+                until[conn] = now + 4.0
                 pool.opened(conn, now)
             case 1 if conns:
                 conn = conns[which % len(conns)]
                 open_exchanges.remove(carrying.pop(conn))
                 streaming.discard(conn)
                 idle.add(conn)
-                pool.freed(conn, now, None)
+                keep = keeps[which % 3]
+                until[conn] = now + (4.0 if keep is None else keep)
+                pool.freed(conn, now, keep)
             case 2 if conns:
                 conn = conns[which % len(conns)]
                 streaming.add(conn)
@@ -296,7 +306,8 @@ def test_whatever_happens_bounds_hold_and_everybody_has_a_turn(moves: list[tuple
             case 6:
                 asked += 1
                 open_exchanges.add(asked)
-                pool.ask(asked, now)
+                once |= {asked} if which % 2 else set()
+                pool.ask(asked, now, once=bool(which % 2))
         decide()
     stats = pool.stats()
     sizes = {"busy": carrying, "idle": idle, "streams": streaming, "dialling": dialling}
@@ -306,11 +317,13 @@ def test_whatever_happens_bounds_hold_and_everybody_has_a_turn(moves: list[tuple
         for conn in sorted(dialling):
             dialling.remove(conn)
             idle.add(conn)
+            until[conn] = now + 4.0
             pool.opened(conn, now)
             decide()
         for conn in sorted(carrying):
             open_exchanges.remove(carrying.pop(conn))
             idle.add(conn)
+            until[conn] = now + 4.0
             pool.freed(conn, now, None)
             decide()
     assert not open_exchanges

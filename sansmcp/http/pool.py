@@ -36,6 +36,7 @@ CONNECT: Final = "connect_timeout"
 IDLE: Final = "idle_timeout"
 SURPLUS: Final = "max_idle"
 
+
 @attrs.frozen(kw_only=True)
 class PoolPolicy:
     """How many connections a client opens to its server, and how long it waits and keeps them (seconds).
@@ -288,10 +289,11 @@ class Pool:
         self._idle[conn] = now + (self._policy.trusted_for if keep is None else keep)
         self._timers.set(conn, now + (timeout if keep is None else min(timeout, keep)), IDLE)
         self._assign(now)
-        if self._idle.get(conn, now) <= now:
+        if conn not in self._idle:
             return
+        lasts = self._idle[conn] > now
         for dialled, exchange in self._dialling.items():
-            if exchange is not None and exchange not in self._fresh:
+            if lasts and exchange is not None and exchange not in self._fresh:
                 self._dialling[dialled] = None
                 del self._idle[conn]
                 self._carry(conn, exchange, reused=conn in self._used)
