@@ -173,6 +173,22 @@ def test_a_document_that_is_passed_over_is_told() -> None:
     assert told.detail == f"{PRM_AT}: text/html instead of JSON: it is not used"
 
 
+@pytest.mark.case("A-01")
+@pytest.mark.parametrize("members", [{"resource": None}, {"authorization_servers": []}, {"resource": [MCP]}])
+def test_a_document_that_says_nothing_is_told(members: dict[str, Any]) -> None:
+    world = World()
+    world.at[PRM_AT] = as_json({**world.resource, **members})
+    world.at[ROOT_PRM] = as_json(world.resource)
+    world.at[AS_AT] = as_json({"token_endpoint": f"{AS}/token"})
+    world.at[OPENID_AT] = as_json(world.server)
+    details = [event.detail for event in world.start().of(DeviationTolerated)]
+    assert details == [
+        f"{PRM_AT}: it names no resource, or no authorization server: it is not used",
+        f"{AS_AT}: it names no issuer, or no token endpoint: it is not used",
+    ]
+    world.one(AuthorizationGranted)
+
+
 @pytest.mark.case("A-02")
 def test_an_issuer_with_a_slash_is_another_one() -> None:
     world = World()
@@ -228,6 +244,14 @@ def test_an_old_server_describes_itself(issuer: str) -> None:
     world.start()
     assert world.one(AuthorizationGranted).issuer == issuer
     assert world.urls[0].startswith(f"{OWN}/oauth/go?")
+
+
+def test_a_server_that_is_no_old_one_after_all_is_told_of() -> None:
+    world = World(old_servers=True)
+    world.challenge = "Bearer"
+    world.at[PRM_AT] = NOT_FOUND
+    error = failed(world.start(), Problem.NO_CLIENT)
+    assert f"{MCP} names none, so that it was taken for its own authorization server" in str(error)
 
 
 def test_an_old_server_is_not_taken_for_one() -> None:
@@ -317,7 +341,7 @@ BAD: list[tuple[str, Problem, str, list[str], list[Edit]]] = [
      [edit(authorization_endpoint="file:///etc/passwd")]),
     ("an authorization endpoint within the network", Problem.FORBIDDEN_ADDRESS, "private network", DOCUMENTS,
      [edit(authorization_endpoint="https://192.168.0.1/authorize")]),
-    ("a token endpoint without TLS", Problem.FORBIDDEN_ADDRESS, "not https", BEFORE_TOKEN,
+    ("a token endpoint without TLS", Problem.FORBIDDEN_ADDRESS, "not https", BEFORE_USER,
      [edit(token_endpoint="http://as.example/token")]),
     ("nobody registers clients", Problem.NO_CLIENT, "have it registered", DOCUMENTS,
      [edit(registration_endpoint=None)]),
@@ -360,7 +384,7 @@ BAD: list[tuple[str, Problem, str, list[str], list[Edit]]] = [
     ("a token endpoint that is lost", Problem.UNREACHABLE, "it was lost", ALL, [token((0, [], b""))]),
     ("an error that is no text", Problem.TOKEN_REFUSED, "HTTP 400", ALL,
      [token(as_json({"error": {}}, 400))]),
-    ("a server that takes clients only by key", Problem.UNSUPPORTED, "private_key_jwt", BEFORE_TOKEN,
+    ("a server that takes clients only by key", Problem.UNSUPPORTED, "private_key_jwt", BEFORE_USER,
      [edit(token_endpoint_auth_methods_supported=["private_key_jwt"])]),
 ]  # fmt: skip
 

@@ -68,10 +68,19 @@ def http_connector(
 
 
 def authorized(client: HttpClient, auth: OAuth, now: float) -> AuthorizedClient:
-    """`client` with tokens, with the clock and the randomness of this computer."""
+    """`client` with tokens, with the clocks and the randomness of this computer."""
     from sansmcp.auth.client import AuthorizedClient
 
-    return AuthorizedClient(client, auth, now=now, clock=ClockPair(now, time.time()), entropy=os.urandom)
+    return AuthorizedClient(client, auth, now=now, clock=_Present(now, time.time()), entropy=os.urandom)
+
+
+class _Present(ClockPair):
+    """Both clocks of this computer, whose monotonic one stands still while it sleeps: what is signed has the
+    time of day in it, and would be of yesterday."""
+
+    def unix_at(self, now: float) -> float:
+        """The time of day, for a moment that is the present."""
+        return time.time()
 
 
 def _proxy(given: str | Literal[False] | None, url: Url) -> Proxy | None:

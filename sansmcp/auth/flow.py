@@ -180,8 +180,11 @@ class Flow:
         for url in resource_urls(self.server, self._named_place()):
             answer = yield get(AuthorizationInput.ASK_RESOURCE, "the server's metadata", url)
             broken = _broken(answer) or broken
-            found = read_resource(self._document(url, answer), url)
+            document = self._document(url, answer)
+            found = read_resource(document, url)
             if found is None:
+                if document is not None:
+                    self._odd(url, "it names no resource, or no authorization server")
                 continue
             if covers(found.resource, self.server):
                 return found
@@ -233,8 +236,11 @@ class Flow:
             for url in places:
                 answer = yield get(AuthorizationInput.ASK_SERVER, "the authorization server's metadata", url)
                 problem = _broken(answer) or problem
-                found = read_server(self._document(url, answer))
+                document = self._document(url, answer)
+                found = read_server(document)
                 if found is None:
+                    if document is not None:
+                        self._odd(url, "it names no issuer, or no token endpoint")
                     continue
                 if self._is_of(found, issuer):
                     return found
@@ -322,6 +328,8 @@ class Flow:
             if code == "invalid_redirect_uri":
                 hint = f"it wants other redirect addresses of what is {wanted['application_type']}"
             text = f"the authorization server does not register this client: {told}; {hint}"
+            if self.metadata.raw.get("issuer") is None:
+                text += f"; {self.server} names none, so that it was taken for its own authorization server"
             fail(_Problem.NO_CLIENT, text, code=code)
         client = read_registration(value, issuer, redirect_uri)
         if client is None:
@@ -366,13 +374,8 @@ class Flow:
 
         Specification: OAuth 2.1, section 3.2; RFC 8707, section 2.2.
         """
-        url = self.check(self.metadata.token_endpoint, "token endpoint")
+        url, way = self.token_endpoint(client)
         key = self.oauth.dpop
-        way = self.oauth.authentication or authentication_for(self.metadata, client)
-        if way is None:
-            offered = ", ".join(self.metadata.token_methods or ())
-            text = f"the token endpoint takes clients only by {excerpt(offered.encode(), _SHOWN)}"
-            fail(_Problem.UNSUPPORTED, f"{text}: set OAuth.authentication to one of these")
         given = (*parameters, ("resource", self.resource.resource))
         again = False
         while True:
@@ -391,6 +394,19 @@ class Flow:
             if again or self._nonce == nonce or not _wants_nonce(answer):
                 return self._read_tokens(answer, requested)
             again = True  # what it handed out before may be old: a user takes minutes
+
+    def token_endpoint(self, client: Registration) -> tuple[Url, ClientAuthentication]:
+        """Where tokens are asked for, and how `client` shows there who it is.
+
+        To be looked at before a user is asked: what would come of that could not be used.
+        """
+        url = self.check(self.metadata.token_endpoint, "token endpoint")
+        way = self.oauth.authentication or authentication_for(self.metadata, client)
+        if way is None:
+            offered = ", ".join(self.metadata.token_methods or ())
+            text = f"the token endpoint takes clients only by {excerpt(offered.encode(), _SHOWN)}"
+            fail(_Problem.UNSUPPORTED, f"{text}: set OAuth.authentication to one of these")
+        return url, way
 
     def ask_elsewhere(
         self,

@@ -58,6 +58,7 @@ class AuthorizationCode:
         self, flow: Flow, endpoint: Url, client: Registration, redirect_uri: str
     ) -> Steps[tuple[Pkce, Returned]]:
         """Have the user asked; returns what the browser brought back."""
+        flow.token_endpoint(client)
         pkce, state = Pkce.new(flow.entropy), url_safe(flow.entropy(24))
         flow.hide(state)
         scopes = flow.scopes()
