@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sansmcp import LocalProtocolError
+from sansmcp import ClientEngine, Implementation, LocalProtocolError, TransportKind
 from sansmcp.auth.oauth import OAuth
 from sansmcp.errors import AuthorizationFailed, AuthorizationProblem, SansmcpError
 from sansmcp.events import (
@@ -19,7 +19,9 @@ from sansmcp.events import (
     AuthorizationUrlReady,
     MessageIgnored,
 )
+from sansmcp.http.client import HttpClient
 from sansmcp.http.connector import HttpConnector
+from sansmcp_asyncio._target_http import authorized
 
 from .auth_server import Browser, auth_server_beside, get
 from .http_support import closed_port
@@ -217,6 +219,16 @@ def test_the_browser_of_the_system(kit: Kit, monkeypatch: pytest.MonkeyPatch) ->
         assert "no browser" in await problem(kit, Problem.NOT_ASKED)
 
     kit.run(main)
+
+
+@pytest.mark.req("T6", "T7")
+def test_what_is_signed_has_the_time_of_day_in_it_also_after_a_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = ClientEngine(Implementation("me", "1"), now=0.0, transport=TransportKind.HTTP)
+    client = authorized(HttpClient(engine, "https://s.example/mcp", now=0.0), OAuth(), 0.0)
+    monkeypatch.setattr(time, "time", lambda: 2e9)  # the monotonic clock stood still meanwhile
+    client.authorize(1.0)
+    assert client.attempt is not None
+    assert client.attempt.flow.unix() == 2e9
 
 
 def test_an_address_of_this_computer_that_was_given(kit: Kit) -> None:
