@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
