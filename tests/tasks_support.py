@@ -104,7 +104,7 @@ def task_app(tasks: ServerTasks, **options: Any) -> App:
         return {"content": {1}}
 
     @app.tool()
-    @tasks.task("handler")
+    @tasks.task("handler", ttl=7.0, poll_interval=3.0)
     async def starts(ctx: Context) -> str:
         answer = await ctx.elicit("Who?", FORM, key="who")
         tasks.start(ctx)

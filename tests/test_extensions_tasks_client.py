@@ -515,6 +515,28 @@ def test_whatever_a_server_says_of_a_task_never_raises(answers: list[tuple[str, 
     assert not any(sizes[k] for k in ("calls", "polled_tasks", "poll_timers", "extension_calls", "rounds"))
 
 
+@pytest.mark.req("X3")
+@given(ANSWERS)
+@settings(max_examples=100, deadline=None)
+def test_whatever_a_server_says_of_a_task_at_first_never_raises(members: dict[str, Any]) -> None:
+    driver = tasked()
+    call = call_tool(driver)
+    driver.reply({**task(kind="task"), **members})
+    driver.engine.close(now=driver.now)
+    driver.drain()
+    assert call.done
+    assert len(driver.of(ResultReady)) + len(driver.of(RequestFailed)) == 1
+
+
+@pytest.mark.req("X3")
+@pytest.mark.parametrize("member", ["result", "error", "inputRequests"])
+def test_what_the_first_word_of_a_task_cannot_say_means_nothing(member: str) -> None:
+    driver = tasked()
+    call_tool(driver)
+    driver.reply({**task(kind="task"), member: 5})
+    assert driver.one(TaskReported).task.status == "working"
+
+
 def _without(body: dict[str, Any], name: str) -> dict[str, Any]:
     return {k: v for k, v in body.items() if k != name}
 

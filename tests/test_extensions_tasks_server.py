@@ -160,7 +160,7 @@ def test_a_handler_may_ask_first_and_then_become_a_task() -> None:
     created = server.result(
         "tools/call", {"name": "starts", "arguments": {}, "inputResponses": {"who": ACCEPTED}}
     )
-    assert created["resultType"] == "task"
+    assert (created["resultType"], created["ttlMs"], created["pollIntervalMs"]) == ("task", 7000, 3000)
     task_id = created["taskId"]
     assert set(server.get(task_id)["inputRequests"]) == {"more"}
     server.result("tasks/update", {"taskId": task_id, "inputResponses": {"more": {"action": "decline"}}})
@@ -372,9 +372,11 @@ def test_tasks_of_one_app_are_not_those_of_another() -> None:
     App("one", extensions=[tasks])
     with pytest.raises(LocalProtocolError, match="another App"):
         App("two", extensions=[tasks])
-    for times in ({"ttl": 0.0}, {"poll_interval": -1.0}):
+    for times in ({"ttl": 0.0}, {"poll_interval": -1.0}, {"poll_interval": 0}, {"ttl": float("inf")}):
         with pytest.raises(LocalProtocolError, match="positive"):
-            tasks.task(**times)  # type: ignore[arg-type]
+            ServerTasks(**times)
+        with pytest.raises(LocalProtocolError, match="positive"):
+            tasks.task(**times)
 
 
 @pytest.mark.req("X7")

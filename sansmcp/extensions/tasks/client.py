@@ -61,6 +61,8 @@ _MOST_INTERVAL: Final = 86_400_000
 _MAX_KEYS: Final = 1024
 """Questions that one task may ask. Past it: the call fails."""
 _PLAIN: Final = frozenset({None, "complete"})
+_OUTCOME: Final = frozenset({"inputRequests", "result", "error"})
+"""Members of a `DetailedTask` that the first word of a task does not have: there they mean nothing."""
 
 
 def parse_task(raw: dict[str, Any]) -> TaskResult:
@@ -166,7 +168,8 @@ class TaskPolls(ClientPart):
         polled = self._take_up(call, task.task_id)
         if polled is not None:
             wait = self._wait(polled, task.poll_interval_ms)
-            self._report(polled, structure(raw, DetailedTask, LATEST))
+            plain = {name: member for name, member in raw.items() if name not in _OUTCOME}
+            self._report(polled, structure(plain, DetailedTask, LATEST))
             self._polls.set(call, door.now + (wait if task.status == "working" else 0.0), "poll")
         return True
 

@@ -9,8 +9,10 @@ Specification: the tasks extension (``io.modelcontextprotocol/tasks``).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
+from weakref import WeakKeyDictionary
 
 import attrs
 
@@ -59,6 +61,8 @@ class ServerTasks(Extension):
     call becomes no task, and one that has to is refused (-32603).
 
     What a store has that was not finished when the server starts has failed, and says so.
+
+    Raises LocalProtocolError for times that are not positive.
     """
 
     id: str = attrs.field(default=TASKS_EXTENSION, init=False)
@@ -71,10 +75,15 @@ class ServerTasks(Extension):
     max_tasks: int = 4096
     _app: App | None = attrs.field(default=None, init=False, repr=False)
     _plans: dict[Callable[..., Any], _Plan] = attrs.field(factory=dict, init=False, repr=False)
+    _waiting: MutableMapping[Context, _Plan] = attrs.field(factory=WeakKeyDictionary, init=False, repr=False)
+    """The plans of handlers that may call `start`."""
     _running: dict[str, _Running] = attrs.field(factory=dict, init=False, repr=False)
     _recovered: bool = attrs.field(default=False, init=False, repr=False)
     _unix: float = attrs.field(default=0.0, init=False, repr=False)
     """The last time of day that was heard."""
+
+    def __attrs_post_init__(self) -> None:
+        _check_times(self.ttl, self.poll_interval)
 
     @methods.default
     def _make_methods(self) -> dict[str, ExtensionMethod]:
@@ -106,9 +115,9 @@ class ServerTasks(Extension):
 
         Raises LocalProtocolError for times that are not positive.
         """
-        plan = _Plan(mode, self.ttl if ttl == "default" else ttl, poll_interval or self.poll_interval)
-        if plan.poll_interval <= 0 or (plan.ttl is not None and plan.ttl <= 0):
-            raise LocalProtocolError("ttl and poll_interval of tasks are positive numbers of seconds")
+        interval = self.poll_interval if poll_interval is None else poll_interval
+        plan = _Plan(mode, self.ttl if ttl == "default" else ttl, interval)
+        _check_times(plan.ttl, plan.poll_interval)
 
         def register(function: F) -> F:
             self._plans[function] = plan
@@ -121,7 +130,7 @@ class ServerTasks(Extension):
 
         Harmless when it is one. Raises McpError (-32021) for a client that does not know tasks.
         """
-        plan = _Plan("handler", self.ttl, self.poll_interval)
+        plan = self._waiting.get(ctx) or _Plan("handler", self.ttl, self.poll_interval)
         if not self._may(ctx.request):
             raise self._refusal(ctx.request)
         ctx.submit(lambda now: self._start(ctx, plan, now))
@@ -137,9 +146,12 @@ class ServerTasks(Extension):
     def begin(self, invocation: Invocation, *, now: float) -> None:
         """As `Extension.begin`."""
         plan = self._plans.get(invocation.function)
-        if plan is None or plan.mode in ("forbidden", "handler") or invocation.request.method != "tools/call":
+        if plan is None or plan.mode == "forbidden" or invocation.request.method != "tools/call":
             return
         ctx = invocation.context
+        if plan.mode == "handler":
+            self._waiting[ctx] = plan
+            return
         if not self._may(ctx.request):
             if plan.mode == "required":
                 raise self._refusal(ctx.request)
@@ -276,6 +288,11 @@ class ServerTasks(Extension):
         """A task has ended."""
         self._running.pop(record.task_id, None)
         self.changed(running, record)
+
+
+def _check_times(ttl: float | None, poll_interval: float) -> None:
+    if not all(0 < seconds < inf for seconds in (poll_interval, 1.0 if ttl is None else ttl)):
+        raise LocalProtocolError("ttl and poll_interval of tasks are positive numbers of seconds")
 
 
 def _problem(call: Call, raw: Any) -> str | None:
