@@ -11,6 +11,7 @@ import sansmcp.types as t
 from sansmcp.errors import LocalProtocolError
 from sansmcp.revisions import ALL_REVISIONS, LEGACY_REVISIONS, Revision
 from sansmcp.types import project, structure, unstructure
+from sansmcp.types.plan import ListOf, Object, plan_for
 
 V24, V03, V06, V11, V26 = ALL_REVISIONS
 
@@ -364,3 +365,34 @@ def test_a_projector_is_made_once() -> None:
     for _ in range(100):
         project({"name": "x", "arguments": {}}, t.CallToolRequestParams, V26)
     assert len(_projectors(V26).made) == made
+
+
+def parts_of(cls: type[t.WireObject], revision: Revision) -> set[type[t.WireObject]]:
+    """The class and those that its objects are made of."""
+    found, waiting = set(), [cls]
+    while waiting:
+        cls = waiting.pop()
+        found.add(cls)
+        for field in plan_for(cls, revision).known:
+            node = field.node.item if isinstance(field.node, ListOf) else field.node
+            if isinstance(node, Object) and node.cls not in found:
+                waiting.append(node.cls)
+    return found
+
+
+def shape(node: Any) -> Any:
+    parts = getattr(node, "__match_args__", None)
+    return node if parts is None else (type(node), *(shape(getattr(node, name)) for name in parts))
+
+
+@pytest.mark.parametrize("revision", LEGACY_REVISIONS)
+@pytest.mark.parametrize("cls", [t.Implementation, t.ClientCapabilities])
+def test_what_a_client_says_of_itself_has_the_most_members_in_the_newest_legacy_revision(
+    cls: type[t.WireObject], revision: Revision
+) -> None:
+    newest = LEGACY_REVISIONS[-1]
+    assert parts_of(cls, revision) <= parts_of(cls, newest)
+    for part in parts_of(cls, revision):
+        then = {f.attribute: shape(f.node) for f in plan_for(part, revision).known}
+        now = {f.attribute: shape(f.node) for f in plan_for(part, newest).known}
+        assert {name: now[name] for name in then} == then

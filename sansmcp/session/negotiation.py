@@ -88,8 +88,9 @@ class Negotiation(Endpoint):
         self._send_client_info = send_client_info
         self._check_capabilities = check_capabilities
         self._http_silence = http_silence
-        for revision in self._offered:
-            # What cannot be written is refused here, not in the middle of a handshake.
+        for revision in {r.era: r for r in self._offered}.values():
+            # What cannot be written is refused here, not in the middle of a handshake. The newest of
+            # an era has all that an older one has.
             to_wire(info, revision)
             to_wire(capabilities, revision)
         self._machine = Machine(CLIENT)

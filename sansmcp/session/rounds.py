@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import attrs
 
 from ..errors import ErrorCode, InvalidAnswer, McpError, PeerFault, RemoteProtocolError
-from ..forms import apply_defaults, check_form
 from ..revisions import Revision
 from ..states import ROUND, Machine, RoundInput, RoundState
 from ..types.base import WireObject
@@ -215,6 +214,8 @@ def check_answer(
 def _check_elicited(
     question: IncomingQuestion, raw: dict[str, Any], fill: bool
 ) -> tuple[dict[str, Any], list[str]]:
+    from ..forms import apply_defaults, check_form
+
     content = raw.get("content")
     schema = question.schema
     if raw["action"] != "accept":

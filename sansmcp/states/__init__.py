@@ -2,13 +2,15 @@
 
 A table is data: ``state → input → next state``. A pair that is not in the table is an error; the
 diagrams in the docs are drawn from these tables, and a test walks every state with every input.
+
+The tables of HTTP and of authorization are loaded when they are first used.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
-from .auth import AUTHORIZATION, AuthorizationInput, AuthorizationState
 from .calls import (
     CALL,
     REQUEST,
@@ -37,38 +39,49 @@ from .connections import (
     ServerInput,
     ServerState,
 )
-from .http import (
-    CLIENT_EXCHANGE,
-    EXCHANGE,
-    OLD_SSE,
-    STREAM,
-    ClientExchangeInput,
-    ClientExchangeState,
-    ExchangeInput,
-    ExchangeState,
-    OldSseInput,
-    OldSseState,
-    StreamInput,
-    StreamState,
-)
 from .machine import Machine, Symbol, Table
 
-TABLES: Final = (
-    CLIENT,
-    SERVER,
-    CALL,
-    ROUND,
-    SUBSCRIPTION,
-    REQUEST,
-    PROCESS,
-    DIAL,
-    EXCHANGE,
-    CLIENT_EXCHANGE,
-    STREAM,
-    OLD_SSE,
-    AUTHORIZATION,
-)
-"""Every table, in the order the docs show them."""
+if TYPE_CHECKING:
+    from .auth import AUTHORIZATION, AuthorizationInput, AuthorizationState
+    from .http import (
+        CLIENT_EXCHANGE,
+        EXCHANGE,
+        OLD_SSE,
+        STREAM,
+        ClientExchangeInput,
+        ClientExchangeState,
+        ExchangeInput,
+        ExchangeState,
+        OldSseInput,
+        OldSseState,
+        StreamInput,
+        StreamState,
+    )
+    from .tables import TABLES
+
+_HOMES: Final = {
+    "auth": "AUTHORIZATION AuthorizationInput AuthorizationState",
+    "http": (
+        "CLIENT_EXCHANGE EXCHANGE OLD_SSE STREAM ClientExchangeInput ClientExchangeState ExchangeInput "
+        "ExchangeState OldSseInput OldSseState StreamInput StreamState"
+    ),
+    "tables": "TABLES",
+}
+_HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names.split()}
+
+if not TYPE_CHECKING:  # a type checker would believe every name
+
+    def __getattr__(name: str) -> Any:
+        module = _HOME_OF.get(name)
+        if module is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(f".{module}", __name__), name)
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME_OF})
+
 
 __all__ = [
     "AUTHORIZATION",
