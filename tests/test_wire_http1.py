@@ -676,6 +676,33 @@ def test_each_byte_of_a_chunked_body_is_looked_at_once(size: int) -> None:
     assert looked <= 2 * len(data)
 
 
+@pytest.mark.req("R1")
+@pytest.mark.parametrize(
+    ("chunk", "times", "good"),
+    [
+        (b"5;p=1\r\nhello\r\n", 1000, True),
+        (b"5     \r\nhello\r\n", 1000, True),
+        (b"5;" + b"x" * 99 + b"\r\nhello\r\n", 1, True),
+        (b"5;" + b"x" * 120 + b"\r\nhello\r\n", 1, False),
+        (b"5;" + b"x" * 54 + b"\r\nhello\r\n", 2, True),
+        (b"5;" + b"x" * 54 + b"\r\nhello\r\n", 3, False),
+        (b"ffffff;" + b"x" * 99 + b"\r\n", 1, True),
+    ],
+)
+def test_what_stands_beside_chunks_is_bounded_by_what_is_in_them(
+    chunk: bytes, times: int, good: bool
+) -> None:
+    """A stream whose server pads the sizes of its chunks is not to end after some thousands of them."""
+    for size in (1, 7, 10_000):
+        body = ChunkedBody(100)
+        found: list[bytes] = []
+        for piece in pieces(chunk * times, size):
+            if body.problem is None:
+                body.read(piece, 0, found)
+        assert (body.problem is None) is good
+        assert not good or b"".join(found) in (b"hello" * times, b"")
+
+
 # faults ------------------------------------------------------------------------------------------
 
 

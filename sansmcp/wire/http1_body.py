@@ -68,18 +68,20 @@ class EndlessBody:
 
 
 class ChunkedBody:
-    """A body in chunks. Extensions and trailers are read over, `room` bytes of them at most.
+    """A body in chunks. Extensions and trailers are read over, `room` bytes more of them than of the body.
 
-    Without that bound a peer could make us read as much as it likes for a body of a few bytes.
+    Without that bound a peer could make us read as much as it likes for a body of a few bytes; and an
+    event stream, which may last for weeks, must not end by what stands beside each of its chunks.
     """
 
-    __slots__ = ("_line", "_next", "_of_chunk", "_room", "done", "problem")
+    __slots__ = ("_line", "_next", "_of_chunk", "_room", "_whole_room", "done", "problem")
 
     left = 0
     ends_with_connection = False
 
     def __init__(self, room: int) -> None:
-        self._room = room
+        self._whole_room = room
+        self._room = room  # what is left of it
         self._of_chunk = 0  # bytes of the chunk that is being read
         self._line = bytearray()  # begin of an unfinished line
         self._next = _SIZE
@@ -145,7 +147,7 @@ class ChunkedBody:
                     self.problem = _SIZE
                     return
                 digits = match[1]
-                self._room -= len(match[2])
+                self._room = min(self._room - len(match[2]) + int(digits, 16), self._whole_room)
             self._of_chunk = int(digits, 16)
             if not self._of_chunk:
                 self._next = _TRAILER
