@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 import attrs
@@ -10,6 +11,7 @@ import pytest
 from sansmcp import ResultReady
 from sansmcp.auth.addresses import AddressPolicy
 from sansmcp.auth.keeping import MAX_OWN, Keeping
+from sansmcp.auth.oauth import OAuth
 from sansmcp.auth.registration import Registration
 from sansmcp.auth.tokens import MemoryTokenStore, Tokens
 from sansmcp.errors import AuthorizationFailed, AuthorizationProblem
@@ -210,3 +212,74 @@ def test_a_bound_token_without_its_key_is_replaced_by_another() -> None:
     world.client = world.make()
     assert isinstance(world.start().call(), ResultReady)
     assert [asked.form["grant_type"] for asked in world.to(f"{AS}/token")] == ["authorization_code"]
+
+
+# who can renew -----------------------------------------------------------------------------------
+
+
+def registering(world: World) -> World:
+    """Each registration is another client, and whoever has a token renews it as itself."""
+    numbers = count(1)
+    owners: dict[str, str] = {}
+
+    def give(asked: Asked) -> Reply:
+        form = asked.form
+        known = form.get("refresh_token")
+        if known is not None and owners.get(known) != form["client_id"]:
+            return INVALID_GRANT
+        world.answer["refresh_token"] = f"r3fresh-{len(owners)}"
+        owners[world.answer["refresh_token"]] = form["client_id"]
+        return world.give(asked)
+
+    world.at[f"{AS}/register"] = lambda asked: as_json({"client_id": f"cl1ent-{next(numbers)}"}, 201)
+    world.at[f"{AS}/token"] = give
+    return world
+
+
+@pytest.mark.req("T3", "T4", "T9")
+@pytest.mark.parametrize("also", [{}, {"client_metadata_url": "https://me.example/client.json"}])
+def test_a_token_is_renewed_by_whom_it_was_given_to(also: dict[str, Any]) -> None:
+    store = MemoryTokenStore()
+    world = registering(World(store=store)).start()
+    # Meanwhile another port was free only, or another server was logged in at.
+    world.oauth.store.keep_registration(AS, Registration(client_id="cl1ent-9", issuer=AS))
+    world.oauth = OAuth(store=store, **also)
+    world.server["client_id_metadata_document_supported"] = True
+    world.valid.clear()
+    assert isinstance(world.again().start().call(), ResultReady)
+    assert len(world.urls) == 1
+    assert [asked.form["client_id"] for asked in world.to(f"{AS}/token")] == ["cl1ent-1"]
+
+
+@pytest.mark.req("T3", "T9")
+def test_a_client_that_was_made_known_beforehand_renews_nothing_of_another() -> None:
+    store = MemoryTokenStore()
+    world = registering(World(store=store)).start()
+    world.oauth = OAuth(store=store, client=Registration(client_id="g1ven", client_secret="s3cret-g1ven"))
+    world.server["token_endpoint_auth_methods_supported"] = ["client_secret_post"]
+    world.valid.clear()
+    assert isinstance(world.again().start().call(), ResultReady)
+    assert [asked.form["grant_type"] for asked in world.to(f"{AS}/token")] == ["authorization_code"]
+    kept = store.tokens(MCP)
+    assert kept is not None
+    assert kept.client == Registration(client_id="g1ven", issuer=AS), "its secret is not kept here"
+    world.valid.clear()
+    assert isinstance(world.call(), ResultReady)
+    assert world.to(f"{AS}/token")[-1].form["client_secret"] == "s3cret-g1ven"
+
+
+@pytest.mark.req("T4", "T9")
+def test_a_client_that_is_not_known_any_more_takes_no_other_with_it() -> None:
+    store = MemoryTokenStore()
+    world = registering(World(store=store)).start()
+    newer = Registration(client_id="cl1ent-9", issuer=AS, redirect_uri=CALLBACK)
+    store.keep_registration(AS, newer)
+    give = world.at[f"{AS}/token"]
+    assert callable(give)
+    world.at[f"{AS}/token"] = lambda asked: (
+        as_json({"error": "invalid_client"}, 401) if asked.form["client_id"] == "cl1ent-1" else give(asked)
+    )
+    world.valid.clear()
+    assert isinstance(world.call(), ResultReady)
+    assert store.registration(AS) == newer
+    assert world.to(f"{AS}/token")[-1].form["client_id"] == "cl1ent-9"

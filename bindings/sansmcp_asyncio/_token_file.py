@@ -177,15 +177,22 @@ def _load(kind: type[T], entry: object) -> T | None:
     if not isinstance(entry, dict):
         return None
     known = {field.name: field for field in attrs.fields(kind)}
-    values: dict[str, Any] = {
-        name: tuple(v) if isinstance(v, list) else v for name, v in entry.items() if name in known
-    }
+    values: dict[str, Any] = {name: _read(v) for name, v in entry.items() if name in known}
     if any(not _fits(str(known[name].type), value) for name, value in values.items()):
         return None
     try:
         return kind(**values)
     except TypeError:
         return None
+
+
+def _read(value: object) -> object:
+    match value:
+        case list():
+            return tuple(value)
+        case dict():
+            return _load(Registration, value) or value
+    return value
 
 
 def _fits(type_: str, value: object) -> bool:
@@ -200,4 +207,6 @@ def _fits(type_: str, value: object) -> bool:
             return False
         case int() | float():
             return type_.startswith("float")
+        case Registration():
+            return type_.startswith("Registration")
     return False

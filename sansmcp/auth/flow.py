@@ -140,7 +140,7 @@ class Flow:
         if held is not self.occasion.held and not held.stale(self.unix()):
             self.refreshed = True
             return held
-        client = self.known_client()
+        client = self._client_of(held)
         if held.refresh_token is None or client is None:
             return None
         try:
@@ -165,6 +165,13 @@ class Flow:
         if kept is None or not self._suits(kept) or kept.access_token == held.access_token:
             return None
         return kept
+
+    def _client_of(self, held: Tokens) -> Registration | None:
+        """Who can renew `held`; None: nobody who we are now."""
+        known, had = self.known_client(), held.client
+        if had is None or (known is not None and had.client_id == known.client_id):
+            return known
+        return had if self.oauth.client is None and had.issuer == held.issuer else None
 
     def _suits(self, tokens: Tokens) -> bool:
         """Whether `tokens` are from this authorization server, for this server, and of a kind we can show."""
@@ -347,10 +354,15 @@ class Flow:
         kept = self.store.registration(self.metadata.issuer)
         return known is not None and kept is not None and known.client_id == kept.client_id
 
-    def forget_client(self) -> None:
-        """The authorization server does not know this client any more: next time it registers anew."""
-        if self.oauth.client is None:
-            self.store.keep_registration(self.metadata.issuer, None)
+    def forget_client(self, client: Registration | None = None) -> None:
+        """The authorization server does not know this client any more: next time it registers anew.
+
+        `client` is the one that it does not know; None: the one that is kept.
+        """
+        issuer = self.metadata.issuer
+        kept = None if self.oauth.client is not None else self.store.registration(issuer)
+        if kept is not None and (client is None or client.client_id == kept.client_id):
+            self.store.keep_registration(issuer, None)
 
     # tokens --------------------------------------------------------------------------------------
 
@@ -389,10 +401,10 @@ class Flow:
             step = AuthorizationInput.ASK_TOKEN
             answer = yield post_form(step, "the token request", url, request.parameters, request.headers)
             if key is None:
-                return self._read_tokens(answer, requested)
+                return self._read_tokens(answer, client, requested)
             self._nonce = read_nonce(answer.headers.get(NONCE)) or nonce
             if again or self._nonce == nonce or not _wants_nonce(answer):
-                return self._read_tokens(answer, requested)
+                return self._read_tokens(answer, client, requested)
             again = True  # what it handed out before may be old: a user takes minutes
 
     def token_endpoint(self, client: Registration) -> tuple[Url, ClientAuthentication]:
@@ -466,11 +478,11 @@ class Flow:
             refresh_token=tokens.refresh_token or held.refresh_token,
         )
 
-    def _read_tokens(self, answer: Fetched, requested: Scopes) -> Tokens:
+    def _read_tokens(self, answer: Fetched, client: Registration, requested: Scopes) -> Tokens:
         value = self._answered(answer, "the token request")
         if not answer.ok or _is_error(value):
             if self._error(value, answer)[0] == "invalid_client":
-                self.forget_client()
+                self.forget_client(client)
             self._no_token(value, answer, "the authorization server")
         read = read_answer(value, ("bearer",) if self.oauth.dpop is None else (DPOP,))
         if isinstance(read, str):
@@ -485,6 +497,7 @@ class Flow:
             expires_at=end_of(read.expires_in, self.unix()),
             refresh_token=read.refresh_token,
             metadata_url=self.resource.url,
+            client=client if self.oauth.client is None else attrs.evolve(client, client_secret=None),
         )
 
     def _no_token(self, value: object, answer: Fetched, who: str) -> NoReturn:

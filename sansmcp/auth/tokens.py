@@ -46,6 +46,9 @@ class Tokens:
     refresh_token: str | None = None
     metadata_url: str | None = None
     """Where the server's metadata was found."""
+    client: Registration | None = None
+    """Who it was given to, and can renew it: another registration at the same issuer cannot. Without the
+    secret of a client that was made known beforehand."""
 
     def __repr__(self) -> str:
         more = ", can be refreshed" if self.refresh_token else ""

@@ -24,6 +24,7 @@ TOKENS = Tokens(
     scopes=("a", "b"),
     expires_at=5.5,
     refresh_token="r3fresh",
+    client=Registration(client_id="c", redirect_uri="http://127.0.0.1:1/callback"),
 )
 CLIENT = Registration(client_id="c", client_secret="s", issuer="https://a.example")
 
@@ -128,6 +129,9 @@ def test_a_folder_in_which_nothing_can_be_kept(tmp_path: Path) -> None:
         '{"access_token": "t", "token_type": "b", "issuer": "i", "resource": "r", "scopes": [1]}',
         '{"access_token": "t", "token_type": "b", "issuer": "i", "resource": "r", "expires_at": true}',
         '{"access_token": "t", "token_type": "b", "issuer": "i", "resource": "r", "expires_at": {}}',
+        '{"access_token": "t", "token_type": "b", "issuer": "i", "resource": "r", "client": {}}',
+        '{"access_token": "t", "token_type": "b", "issuer": "i", "resource": "r", "client": "c"}',
+        '{"access_token": "t", "token_type": "b", "issuer": {"client_id": "c"}, "resource": "r"}',
     ],
 )  # fmt: skip
 def test_an_entry_of_another_kind_counts_for_nothing(tmp_path: Path, entry: str) -> None:
