@@ -43,6 +43,14 @@ class HttpRequest:
     repeatable: bool = False
     """Of a client: whether it may be sent again when nobody knows whether it was carried out. GET and
     DELETE may in any case."""
+    _fields: dict[str, str] | None = None
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """Its headers by name, as `field_map` reads them."""
+        if self._fields is None:
+            self._fields = field_map(self.headers)
+        return self._fields
 
     def __repr__(self) -> str:
         return f"HttpRequest({self.method} {self.target.partition('?')[0]})"

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto
 from typing import Any, Final, TypeAlias
 
@@ -27,7 +27,7 @@ from ..errors import ErrorCode, LocalProtocolError, McpError, SansmcpError
 from ..limits import Limits
 from ..revisions import Era, Revision, known_revision
 from ..session.modern import META_VERSION
-from ..types.methods import Method, spec_for
+from ..types.methods import Method, MethodSpec, spec_for
 
 PROTOCOL_VERSION: Final = "MCP-Protocol-Version"
 METHOD: Final = "Mcp-Method"
@@ -64,6 +64,7 @@ _TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _DECIMAL: Final = re.compile(r"(-?(?:0|[1-9][0-9]{0,15}))(?:\.0{1,16})?")
 
 _STANDARD: Final = (PROTOCOL_VERSION, METHOD, NAME)
+_SPELLING: Final[Mapping[str, str]] = {name.lower(): name for name in _STANDARD}
 _EXTENSION_NAMES: Final[Mapping[str, str]] = {
     "tasks/get": "taskId",
     "tasks/update": "taskId",
@@ -368,12 +369,13 @@ def legacy_headers(revision: Revision) -> list[tuple[str, str]]:
 
 def _params(message: Mapping[str, Any]) -> Mapping[str, Any]:
     params = message.get("params")
-    return params if isinstance(params, Mapping) else {}
+    # Nearly all are dicts, of which that is told without a call into Python.
+    return params if isinstance(params, (dict, Mapping)) else {}
 
 
 def _version(params: Mapping[str, Any]) -> str | None:
     meta = params.get("_meta")
-    version = meta.get(META_VERSION) if isinstance(meta, Mapping) else None
+    version = meta.get(META_VERSION) if isinstance(meta, (dict, Mapping)) else None
     return version if isinstance(version, str) else None
 
 
@@ -448,85 +450,93 @@ def validate_projection(
     Never raises for what a peer sent. Raises LocalProtocolError for a `tool_schema` of one's own
     that `read_annotations` finds a problem in.
     """
-    method = body.get("method") if isinstance(body, Mapping) else None
+    method = body.get("method") if isinstance(body, (dict, Mapping)) else None
     if not isinstance(method, str):
         kind = HeaderFaultKind.UNEXPECTED
         return HeaderFault(kind, METHOD, "the body is neither a request nor a notification")
-    params = _params(body)
+    params, spec = _params(body), spec_for(method)
     asks = "id" in body
-    called = method == Method.CALL_TOOL and tool_schema is not None
+    called = tool_schema is not None and method == Method.CALL_TOOL
     annotations = _annotations(tool_schema) if called else ()
-    given = _collect(headers, (*_STANDARD, *(a.header for a in annotations)))
+    given = _collect(headers, [a.header for a in annotations])
     if isinstance(given, HeaderFault):
         return given
-    compare = _Comparison(given, asks)
-    name = _name(method, params)
-    return (
-        compare.verbatim(PROTOCOL_VERSION, _version(params))
-        or compare.verbatim(METHOD, method)
-        or compare.name(name, needed=_must_name(method) is not None, known=spec_for(method) is not None)
-        or next(filter(None, (compare.argument(a, _argument(params, a.path)) for a in annotations)), None)
-    )
+    fault = _compare_verbatim(given, PROTOCOL_VERSION, _version(params), asks)
+    fault = fault or _compare_verbatim(given, METHOD, method, asks)
+    fault = fault or _compare_name(given, _name(method, params), spec, asks)
+    if fault is None:
+        for annotation in annotations:
+            fault = _compare_argument(given, annotation, _argument(params, annotation.path), asks)
+            if fault is not None:
+                break
+    return fault
 
 
-@attrs.frozen
-class _Comparison:
-    given: Mapping[str, str]
-    """Values by the usual spelling of the header's name."""
-    asks: bool
-    """Whether the body is a request."""
+# In these, `given` has values by the usual spelling of the header's name, and `asks` says whether the body
+# is a request.
 
-    def verbatim(self, header: str, body: str | None) -> HeaderFault | None:
-        text = self.given.get(header)
-        if text is None:
-            return _fault_missing(header, body) if self.asks else None
-        try:
-            return self._equal(header, _field(text), body)
-        except HeaderValueError as error:
-            return _fault_malformed(header, error)
 
-    def name(self, body: str | None, *, needed: bool, known: bool) -> HeaderFault | None:
-        text = self.given.get(NAME)
-        if text is None:
-            return _fault_missing(NAME, body) if self.asks and needed and body is not None else None
-        try:
-            value = decode_value(text)
-        except HeaderValueError as error:
-            return _fault_malformed(NAME, error)
-        # A method of an extension may have a name that we know nothing of.
-        return self._equal(NAME, value, body) if known or body is not None else None
+def _compare_verbatim(
+    given: Mapping[str, str], header: str, body: str | None, asks: bool
+) -> HeaderFault | None:
+    text = given.get(header)
+    if text is None:
+        return _fault_missing(header, body) if asks else None
+    try:
+        return _compare(header, _field(text), body, asks)
+    except HeaderValueError as error:
+        return _fault_malformed(header, error)
 
-    def argument(self, annotation: Annotation, body: object) -> HeaderFault | None:
-        header = annotation.header
-        text = self.given.get(header)
-        if body is None:
-            return None if text is None else self._equal(header, text, None)
-        wanted = _mirrored(body)
-        if wanted is None:
-            why = f"{header}: the body has a value there that is no string, boolean or integer of 53 bits"
-            return HeaderFault(HeaderFaultKind.UNMIRRORABLE, header, why)
-        if text is None:
-            return _fault_missing(header, wanted) if self.asks else None
-        try:
-            value = decode_value(text)
-        except HeaderValueError as error:
-            return _fault_malformed(header, error)
-        if not isinstance(body, bool | str):
-            number = _DECIMAL.fullmatch(value)
-            if number is not None and int(number[1]) == int(wanted):
-                return None
-        return self._equal(header, value, wanted)
 
-    def _equal(self, header: str, value: str, body: str | None) -> HeaderFault | None:
-        if body is None:
-            if not self.asks:
-                return None
-            why = f"{header} says {_shown(value)}, the body has no such value"
-            return HeaderFault(HeaderFaultKind.UNEXPECTED, header, why)
-        if value == body:
+def _compare_name(
+    given: Mapping[str, str], body: str | None, spec: MethodSpec | None, asks: bool
+) -> HeaderFault | None:
+    text = given.get(NAME)
+    if text is None:
+        needed = asks and body is not None and spec is not None and spec.name_member is not None
+        return _fault_missing(NAME, body) if needed else None
+    try:
+        value = decode_value(text)
+    except HeaderValueError as error:
+        return _fault_malformed(NAME, error)
+    # A method of an extension may have a name that we know nothing of.
+    return _compare(NAME, value, body, asks) if spec is not None or body is not None else None
+
+
+def _compare_argument(
+    given: Mapping[str, str], annotation: Annotation, body: object, asks: bool
+) -> HeaderFault | None:
+    header = annotation.header
+    text = given.get(header)
+    if body is None:
+        return None if text is None else _compare(header, text, None, asks)
+    wanted = _mirrored(body)
+    if wanted is None:
+        why = f"{header}: the body has a value there that is no string, boolean or integer of 53 bits"
+        return HeaderFault(HeaderFaultKind.UNMIRRORABLE, header, why)
+    if text is None:
+        return _fault_missing(header, wanted) if asks else None
+    try:
+        value = decode_value(text)
+    except HeaderValueError as error:
+        return _fault_malformed(header, error)
+    if not isinstance(body, bool | str):
+        number = _DECIMAL.fullmatch(value)
+        if number is not None and int(number[1]) == int(wanted):
             return None
-        why = f"{header} says {_shown(value)}, the body says {_shown(body)}"
-        return HeaderFault(HeaderFaultKind.DIFFERENT, header, why)
+    return _compare(header, value, wanted, asks)
+
+
+def _compare(header: str, value: str, body: str | None, asks: bool) -> HeaderFault | None:
+    if value == body:
+        return None
+    if body is None:
+        if not asks:
+            return None
+        why = f"{header} says {_shown(value)}, the body has no such value"
+        return HeaderFault(HeaderFaultKind.UNEXPECTED, header, why)
+    why = f"{header} says {_shown(value)}, the body says {_shown(body)}"
+    return HeaderFault(HeaderFaultKind.DIFFERENT, header, why)
 
 
 def _fault_missing(header: str, body: str | None) -> HeaderFault:
@@ -538,9 +548,9 @@ def _fault_malformed(header: str, error: HeaderValueError) -> HeaderFault:
     return HeaderFault(HeaderFaultKind.MALFORMED, header, f"{header} is malformed: {error}")
 
 
-def _collect(headers: HeaderLines, wanted: Iterable[str]) -> dict[str, str] | HeaderFault:
-    """The values of the `wanted` headers, by the spelling they are wanted in."""
-    spelling = {name.lower(): name for name in wanted}
+def _collect(headers: HeaderLines, more: Sequence[str] = ()) -> dict[str, str] | HeaderFault:
+    """The values of the standard headers and of `more`, by the usual spelling, which `more` has."""
+    spelling = {**_SPELLING, **{name.lower(): name for name in more}} if more else _SPELLING
     given: dict[str, str] = {}
     for name, value in headers:
         header = spelling.get(name.lower())
@@ -586,7 +596,7 @@ def route_key(headers: HeaderLines) -> RouteKey | HeaderFault:
     Returns the fault for headers that a server would refuse whatever the body is: missing, there
     twice, or malformed. Never raises.
     """
-    given = _collect(headers, _STANDARD)
+    given = _collect(headers)
     if isinstance(given, HeaderFault):
         return given
     read: dict[str, str] = {}

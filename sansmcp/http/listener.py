@@ -184,7 +184,8 @@ class HttpListener:
 
     def next_op(self) -> Op | None:
         """The next thing to do, or None. Writes to one connection that came together are one op."""
-        self._pump()
+        if not self._ops:
+            self._pump()
         return self._ops.popleft() if self._ops else None
 
     def next_event(self) -> Event | None:
@@ -320,7 +321,7 @@ class HttpListener:
         codec = c.codec
         self._touched[c.id] = c
         while True:
-            if self._waits(c):
+            if c.exchange is None and c.request is None and self._waits(c):
                 if not c.paused:
                     self._held[c.id] = c
                 return
@@ -349,7 +350,9 @@ class HttpListener:
 
     def _on_head(self, c: _Connection, head: RequestHead) -> None:
         headers = head.lines or tuple(head.headers.items())
-        request = HttpRequest(head.method, head.target, headers, http_version=head.http_version)
+        request = HttpRequest(
+            head.method, head.target, headers, http_version=head.http_version, fields=head.headers
+        )
         exchange = self._last_exchange = self._last_exchange + 1
         refusal = self.server.head_received(exchange, request, self._now)
         if refusal is None:
@@ -404,7 +407,8 @@ class HttpListener:
                     c.codec.send_end()
                     c.exchange = None
                     del self._exchanges[op.exchange]
-                    self._held[c.id] = c
+                    if not c.codec.drained:
+                        self._held[c.id] = c
 
     def _pump(self) -> None:
         self._answer()
@@ -440,12 +444,12 @@ class HttpListener:
             self._arm(c)
 
     def _arm(self, c: _Connection) -> None:
-        policy, reason = self._policy, None
-        if c.exchange is not None or (not c.codec.idle and self._waits(c)):
+        policy, reason, idle = self._policy, None, False
+        if c.exchange is not None or (not (idle := c.codec.idle) and self._waits(c)):
             seconds = 0.0  # the client waits for us
         elif c.request is not None:
             reason, seconds = _BODY, policy.body_timeout
-        elif c.served and c.codec.idle:
+        elif c.served and idle:
             reason, seconds = _IDLE, policy.idle_timeout
         else:
             reason, seconds = _HEAD, policy.head_timeout
@@ -523,8 +527,9 @@ def policy_for(
 
 
 def _block(headers: Headers) -> FieldBlock:
-    if any(name == SESSION_ID for name, _ in headers):
-        return FieldBlock(headers)  # a secret, and another one each time
+    for name, _ in headers:
+        if name == SESSION_ID:
+            return FieldBlock(headers)  # a secret, and another one each time
     return _shared_block(tuple(headers))
 
 

@@ -33,7 +33,6 @@ from .exchange import (
     ServerExchangeOp,
     StartResponse,
     accepts,
-    field_map,
 )
 
 if TYPE_CHECKING:
@@ -108,7 +107,7 @@ class Exchange:
     @classmethod
     def of(cls, id: ExchangeId, request: HttpRequest) -> Exchange:
         """The exchange that `request` begins."""
-        fields = field_map(request.headers)
+        fields = request.fields
         accept = fields.get("accept")
         takes = _takes if accept is None or len(accept) <= _MAX_CACHED else _takes.__wrapped__
         return cls(id, request.method, request.headers, fields, *takes(accept))

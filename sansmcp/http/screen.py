@@ -25,6 +25,8 @@ from .old_sse_server import OldSsePaths
 TOO_LARGE: Final = Refusal(413, "the body is too large")
 
 _MAX_DIGITS: Final = 18
+_MAX_KNOWN: Final = 64
+"""Hosts that are remembered, and characters in each of them. Past it: they are compared anew."""
 _ABSOLUTE: Final = re.compile(r"https?://([^/?]*)", re.IGNORECASE)
 
 
@@ -52,6 +54,8 @@ class Screen:
     """Whether there are sessions, which take more methods."""
     documents: frozenset[str] = frozenset()
     """Paths of documents that everybody may read."""
+    _known: set[str] = attrs.field(factory=set, init=False, eq=False, repr=False)
+    """Hosts that were let in, as they were written: most clients name one of a few, again and again."""
 
     def place(self, target: str) -> Place | None:
         """What is at the target of a request line; None for nothing."""
@@ -64,16 +68,14 @@ class Screen:
             return Place.DOCUMENT
         return Place.ENDPOINT if self.path is None or path == self.path else None
 
-    def refusal(self, request: HttpRequest, fields: Mapping[str, str]) -> Refusal | None:
-        """Say why a request is refused whatever its body is, or None. `fields` are its headers by name."""
-        refusal = check_host_origin(request.headers, self.policy, http_version=request.http_version)
-        absolute = None if request.target.startswith("/") else _ABSOLUTE.match(request.target)
-        if refusal is None and absolute is not None:
-            # This is the host that counts; proxies make Host the same.
-            refusal = check_host_origin([("host", absolute[1])], self.policy)
-        if refusal is not None:
-            return refusal
-        place = self.place(request.target)
+    def refusal(self, request: HttpRequest) -> Refusal | None:
+        """Say why a request is refused whatever its body is, or None."""
+        fields, target = request.fields, request.target
+        if not ("origin" not in fields and fields.get("host") in self._known and target.startswith("/")):
+            refusal = self._foreign(request)
+            if refusal is not None:
+                return refusal
+        place = self.place(target)
         if place is None:
             return Refusal(404, "there is nothing here")
         allowed = self._methods(place, fields)
@@ -82,9 +84,24 @@ class Screen:
             return Refusal(405, f"allowed is {listed}", (("allow", listed),))
         if request.method != "POST":
             return None
-        if media_type(fields.get("content-type")) != JSON:
+        kind = fields.get("content-type")
+        if kind != JSON and media_type(kind) != JSON:
             return Refusal(415, f"the content-type must be {JSON}")
         return TOO_LARGE if self._announces_too_much(fields.get("content-length", "")) else None
+
+    def _foreign(self, request: HttpRequest) -> Refusal | None:
+        """Say why nobody may ask by the host that `request` names, or from the page that it comes from."""
+        refusal = check_host_origin(request.headers, self.policy, http_version=request.http_version)
+        absolute = None if request.target.startswith("/") else _ABSOLUTE.match(request.target)
+        if refusal is None and absolute is not None:
+            # This is the host that counts; proxies make Host the same.
+            refusal = check_host_origin([("host", absolute[1])], self.policy)
+        host = request.fields.get("host")
+        if refusal is None and host is not None and len(host) <= _MAX_KNOWN:
+            if len(self._known) >= _MAX_KNOWN:
+                self._known.clear()
+            self._known.add(host)
+        return refusal
 
     def _methods(self, place: Place, fields: Mapping[str, str]) -> tuple[str, ...]:
         match place:

@@ -62,7 +62,7 @@ from ..wire.jsoncodec import JsonCodec, JsonError, JsonValue, default_codec
 from ..wire.sse import encode_event
 from .engines import EngineFactory
 from .era import is_modern
-from .exchange import EVENT_STREAM, JSON, ExchangeId, HttpRequest, ServerExchangeOp, field_map
+from .exchange import EVENT_STREAM, JSON, ExchangeId, HttpRequest, ServerExchangeOp
 from .guard import DEFAULT_POLICY, GuardPolicy, Refusal
 from .headers import validate_projection
 from .legacy import SESSION_ID, Sessions
@@ -267,14 +267,13 @@ class HttpServer(EngineVerbs):
         Raises LocalProtocolError if `exchange` names one that is open.
         """
         self._begin(exchange, now)
-        fields = field_map(head.headers)
-        refusal = self._screen.refusal(head, fields)
+        refusal = self._screen.refusal(head)
         if refusal is None and self._closed:
             refusal = _ENDS
         if refusal is not None:
             self._turn_away(Exchange.of(exchange, head), refusal)
         elif self._gate is not None:
-            refusal = self._gate.refusal(head, fields)
+            refusal = self._gate.refusal(head, head.fields)
             if refusal is not None:
                 self._gate.turn_away(Exchange.of(exchange, head), refusal)
         return refusal
@@ -292,7 +291,7 @@ class HttpServer(EngineVerbs):
         self._begin(exchange, now)
         body, bound = request.body, self.limits.max_body
         record = Exchange.of(exchange, request)
-        refusal = None if screened else self._screen.refusal(request, record.fields)
+        refusal = None if screened else self._screen.refusal(request)
         if refusal is None and self._closed:
             refusal = _ENDS
         elif refusal is None and bound is not None and len(body) > bound:

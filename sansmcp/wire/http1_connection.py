@@ -103,6 +103,11 @@ class Http1Connection(ABC):
     def should_close(self) -> bool:
         """Whether nothing is left to do here but write what is queued and close the connection."""
 
+    @property
+    def drained(self) -> bool:
+        """Whether there is no event before more is received: there is nothing left to be read."""
+        return not (self._chunks or self._ahead or self._eof)
+
     def set_max_body(self, max_body: int | None) -> None:
         """Read at most `max_body` more bytes of the body that comes now; None for no bound.
 
@@ -134,12 +139,12 @@ class Http1Connection(ABC):
                 return event
         if self._reading is Reading.BODY:
             self._read_body()
-            if self._ahead:
-                return self._ahead.popleft()
-            return None
+            return self._ahead.popleft() if self._ahead else None
         if self._reading is Reading.PAUSED and self._chunks:
             return self._on_early_data()
-        if self._reading is Reading.HEAD and self._eof and len(self._head):
+        if not self._eof:
+            return None
+        if self._reading is Reading.HEAD and len(self._head):
             return self._fail(PeerFault.TRUNCATED_HTTP, "the connection ended within a head", 400)
         return self._tell_end()
 
@@ -153,17 +158,16 @@ class Http1Connection(ABC):
         chunk = self._chunks[0]
         head, offset = self._head.feed(chunk, self._offset)
         self._advance(chunk, offset)
+        if head is not None:
+            self._head.clear()
+            return self._on_head(head)
         match self._head.problem:
             case None:
-                pass
+                return None
             case PeerFault.HEAD_TOO_LARGE as fault:
                 return self._fail(fault, "the head is too large", 431)
             case fault:
                 return self._fail(fault, "this does not begin as a message of HTTP/1 does", 400)
-        if head is None:
-            return None
-        self._head.clear()
-        return self._on_head(head)
 
     @abstractmethod
     def _on_head(self, head: bytes) -> HttpEvent:
@@ -183,9 +187,11 @@ class Http1Connection(ABC):
         body, room, chunks = self._body, self._body_room, self._chunks
         too_large = room is not None and body.left > room
         found: list[bytes] = []
-        while chunks and not body.done and body.problem is None and not too_large:
+        while chunks and not too_large:
             chunk = chunks[0]
             self._advance(chunk, body.read(chunk, self._offset, found))
+            if body.done or body.problem is not None:
+                break
         data = found[0] if len(found) == 1 else b"".join(found)
         if room is not None:
             too_large = too_large or len(data) > room

@@ -319,7 +319,7 @@ class LastHead(Generic[H]):
             if digits is None:
                 return  # they are on a line of their own
             self._before, self._after = data[: digits.start(1)], data[digits.end(1) :]
-        self._head = head
+        self._head = head.again(None)  # what was read is somebody else's by now
 
     def read(self, data: bytes) -> H | None:
         """What is read in the head `data`, which is a new object each time; None if it has to be read."""
@@ -414,7 +414,12 @@ def encode_response(status: int, fixed: FieldBlock, headers: Fields = ()) -> byt
     """Return the begin of the head of a response, without its length and its blank line."""
     if not 200 <= status <= 599:
         raise LocalProtocolError(f"{status} is no status of a response")
-    return b"HTTP/1.1 %d %b\r\n%b%b" % (status, _REASONS.get(status, b""), fixed.data, _encode(headers))
+    return b"HTTP/1.1 %d %b\r\n%b%b" % (
+        status,
+        _REASONS.get(status, b""),
+        fixed.data,
+        _encode(headers) if headers else b"",
+    )
 
 
 def _encode(fields: Fields) -> bytes:
