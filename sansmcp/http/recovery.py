@@ -32,7 +32,8 @@ class Recovery:
     """Which requests are made again without asking, each at most once.
 
     Every method of the protocol can be repeated without harm, except ``tools/call``: a tool may do
-    something. Methods that the protocol does not have are taken for such as well.
+    something. Methods that the protocol does not have are taken for such as well. A request that most
+    likely crossed with the end of an idle connection is sent again by the same rule, whatever else is set.
 
     Raises LocalProtocolError for a text in the place of a list of names.
     """
