@@ -34,6 +34,7 @@ from .limits import SERVER_LIMITS, Limits, Timeouts
 from .revisions import ALL_REVISIONS, LATEST, Era, Revision, known_revision
 from .session import legacy, modern
 from .session.calls import BatchReply, Call, IncomingRequest, token_of
+from .session.endpoint import progress_params
 from .session.gates import check_input_required, check_params, declared, lacking, needs_of, unknown_method
 from .session.publisher import PerRevision, Publisher, tagged
 from .session.typing import lenient, to_wire
@@ -255,18 +256,14 @@ class ServerEngine(Publisher):
         """Tell how far a request is. Only what the protocol allows leaves: True when it did.
 
         Nothing is sent when the client gave no token, the request is no longer open, or
-        `progress` does not exceed the last value.
+        `progress` does not exceed the last value. Raises LocalProtocolError for what is no number.
         """
         self._tick(now)
         if request.progress_token is None or not request.open:
             return False
+        params = progress_params(request, progress, total, message)
         if request.last_progress is not None and progress <= request.last_progress:
             return False
-        params: dict[str, Any] = {"progressToken": request.progress_token, "progress": progress}
-        if total is not None:
-            params["total"] = total
-        if message is not None and request.revision >= Revision.V2025_03_26:
-            params["message"] = message
         self._send_notification("notifications/progress", params, request)
         request.last_progress = progress
         return True
@@ -340,8 +337,7 @@ class ServerEngine(Publisher):
                 "with what it needs instead"
             )
         if related is not None and (
-            related.era is Era.MODERN
-            or self._requests.get(related.key) is not related
+            related.era is Era.MODERN or self._requests.get(related.key) is not related
         ):
             raise LocalProtocolError(f"{method}: {related!r} is not open in this session")
         spec = spec_for(method)

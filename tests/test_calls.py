@@ -290,7 +290,10 @@ def test_progress_is_told_with_its_call() -> None:
     progress(0.25)
     progress(0.1)
     assert [e.progress for e in driver.of(ProgressReported)] == [0.25, 0.25, 0.1]
-    assert [e.fault for e in driver.of(DeviationTolerated)] == [PeerFault.PROGRESS_NOT_INCREASING] * 2
+    progress(10**400)
+    progress(10**399)
+    progress(0.1)
+    assert [e.fault for e in driver.of(DeviationTolerated)] == [PeerFault.PROGRESS_NOT_INCREASING] * 4
     for bad in (True, None, [1], 1.5):
         progress(1, token=bad)
     progress("1")

@@ -475,6 +475,18 @@ def test_only_progress_that_is_allowed_leaves(version: str) -> None:
     received = ask(driver, version, "tools/call", {"name": "t", "_meta": {"progressToken": 0}}, id=2)
     sent = [driver.engine.report_progress(received, v, 1.0, "m", now=0.0) for v in (0.5, 0.5, 0.4, 0.75)]
     assert sent == [True, False, False, True]
+    odd: list[tuple[Any, ...]] = [
+        ("9",),
+        (True,),
+        (None,),
+        (9, "x"),
+        (9, 10, 11),
+        (float("nan"),),
+        (9, float("inf")),
+    ]
+    for told in odd:
+        with pytest.raises(LocalProtocolError):
+            driver.engine.report_progress(received, *told, now=0.0)
     driver.engine.respond(received, {}, now=0.0)
     assert not driver.engine.report_progress(received, 1.0, now=0.0)
     notes = [e.message for e in driver.wired(SendNotification)]

@@ -37,6 +37,7 @@ from ..events import (
     SessionEnded,
 )
 from ..limits import Limits, Timeouts
+from ..revisions import Revision
 from ..states import CallInput, RequestInput, RequestState
 from ..wire import jsonrpc
 from ..wire.jsoncodec import JsonCodec, JsonError, JsonValue, default_codec
@@ -46,6 +47,8 @@ from .calls import BatchReply, Call, CallTable, IncomingRequest
 if TYPE_CHECKING:
     from .snapshot import Snapshot
 
+_SHOWN: Final = 32
+"""Digits of a peer's number that are shown."""
 _TIMEOUT_TEXT: Final = {
     "timeout": "no answer for {seconds:g} s",
     "total_timeout": "not finished after {seconds:g} s",
@@ -470,7 +473,8 @@ class Endpoint(ABC):
                 self._ignore(PeerFault.UNKNOWN_PROGRESS_TOKEN, f"no call has the token {token!r}")
             return
         if call.last_progress is not None and progress <= call.last_progress:
-            detail = f"{call.subject}: progress went from {call.last_progress:g} to {progress:g}"
+            before, after = (repr(number)[:_SHOWN] for number in (call.last_progress, progress))
+            detail = f"{call.subject}: progress went from {before} to {after}"
             if not self._tolerate(PeerFault.PROGRESS_NOT_INCREASING, detail, call):
                 self._ignore(PeerFault.PROGRESS_NOT_INCREASING, detail)
                 return
@@ -565,8 +569,24 @@ class Endpoint(ABC):
     def _on_unanswerable(self, message: jsonrpc.ErrorResponse) -> None: ...
 
 
+def progress_params(
+    request: IncomingRequest, progress: float, total: float | None, message: str | None
+) -> dict[str, Any]:
+    """What is said of how far `request` is. Raises LocalProtocolError for what is no number, or no text."""
+    if not _is_number(progress) or not (total is None or _is_number(total)):
+        raise LocalProtocolError(f"{request!r}: progress and total are numbers")
+    if not (message is None or isinstance(message, str)):
+        raise LocalProtocolError(f"{request!r}: the message of progress is text")
+    params: dict[str, Any] = {"progressToken": request.progress_token, "progress": progress}
+    if total is not None:
+        params["total"] = total
+    if message is not None and request.revision >= Revision.V2025_03_26:
+        params["message"] = message
+    return params
+
+
 def _is_number(value: object) -> TypeGuard[float]:
-    return type(value) is int or type(value) is float
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def check_open(closed: bool, verb: str) -> None:
