@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sansmcp import RequestFailed, ResultReady
+from sansmcp import LocalProtocolError, RequestFailed, ResultReady
 from sansmcp.auth.registration import Registration
 from sansmcp.errors import AuthorizationFailed, AuthorizationProblem
 
@@ -71,3 +71,15 @@ def test_who_else_says_so_is_not_believed() -> None:
     assert isinstance(ended.error, AuthorizationFailed)
     assert ended.error.problem is AuthorizationProblem.WRONG_ISSUER
     assert len(world.to(f"{AS}/register")) == 1
+
+
+@pytest.mark.req("T2")
+def test_nobody_is_asked_after_the_end() -> None:
+    world = World().start()
+    world.client.close(world.now)
+    world.drain()
+    with pytest.raises(LocalProtocolError, match="has ended"):
+        world.client.authorize(world.now)
+    world.drain()
+    assert len(world.urls) == 1
+    assert world.client.finished

@@ -218,8 +218,11 @@ class AuthorizedClient:
     def authorize(self, now: float) -> None:
         """Come by a token now, whether or not the server wants one; in the place of one that there is.
 
-        Ends in `AuthorizationGranted` or `AuthorizationRefused`. Harmless while that is under way.
+        Ends in `AuthorizationGranted` or `AuthorizationRefused`. Harmless while that is under way. Raises
+        LocalProtocolError after the end of the connection.
         """
+        if self.engine.state is ClientState.CLOSED:
+            raise LocalProtocolError("authorize: the connection has ended, and nobody is asked for it any more")
         self._tick(now)
         self._wanted = True
         if self._attempt is None:
