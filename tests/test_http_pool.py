@@ -133,6 +133,18 @@ ROWS = [
         [("dial", 1), ("carry", 1, 7, False), ("dial", 2)],
     ),
     (
+        "one that is taken into use is not dropped for having been idle, however late its time is told",
+        {"max_requests": 1},
+        [
+            *("ask 7", "opened 1", "streams 1", "ask 8", "opened 2", "freed 1"),
+            *("ended 2", "ask_again 8", "ask 9", "wait 35"),
+        ],
+        [
+            *(("dial", 1), ("carry", 1, 7, False), ("dial", 2), ("carry", 2, 8, False), ("dial", 3)),
+            *(("carry", 1, 9, True), ("drop", 3, CONNECT, 8)),
+        ],
+    ),
+    (
         "the one that was idle last is taken first",
         {},
         ["ask 7", "ask 8", "opened 1", "opened 2", "freed 2", "freed 1", "ask 9", "ask 10"],

@@ -235,7 +235,8 @@ class Pool:
 
     def handle_timeout(self, now: float) -> None:
         """Let every deadline that has passed take effect. Harmless at any time."""
-        for conn, reason in list(self._timers.expired(now)):
+        # One by one: the end of one may take another that was due as well into use.
+        for conn, reason in self._timers.expired(now):
             self._decisions.append(Drop(conn, reason, self.ended(conn, now)))
 
     # inside --------------------------------------------------------------------------------------
