@@ -344,7 +344,7 @@ def test_without_auth_there_is_nothing_to_verify() -> None:
         ("base write", "delete", None),
         ("base admin", "delete", None),
         ("write", "read", "base"),
-        ("", "delete", "base"),
+        ("", "delete", "base write"),  # in one answer: who asks for more has to ask a user
     ],
 )
 def test_a_tool_may_need_more(scopes: str, name: str, challenged: str | None) -> None:
@@ -364,6 +364,24 @@ def test_a_tool_may_need_more(scopes: str, name: str, challenged: str | None) ->
     assert challenge.parameters["scope"] == challenged
     assert challenge.parameters["resource_metadata"] == METADATA
     assert reasons(http) == [PeerFault.INSUFFICIENT_SCOPE]
+
+
+@pytest.mark.req("T8")
+@pytest.mark.parametrize("body", [5, [], [5], "x"])
+def test_what_every_request_needs_a_message_that_is_none_needs_too(body: Any) -> None:
+    http = Protected({"t": who()}, scopes="base", scopes_for={"tools/call": "write"})
+    reply = post(http, "Bearer t", body)
+    assert reply.status == 403
+    assert challenge_of(reply).scopes == ("base",)
+
+
+@pytest.mark.req("T8")
+def test_a_stream_without_a_message_needs_what_every_request_needs() -> None:
+    http = Protected(
+        {"t": who()}, scopes="base", scopes_for={"tools/call": "write"}, options={"sessions": SessionPolicy()}
+    )
+    reply = http.send("GET", {"accept": "text/event-stream", "authorization": "Bearer t"})
+    assert (reply.status, challenge_of(reply).scopes) == (403, ("base",))
 
 
 @pytest.mark.req("T8")

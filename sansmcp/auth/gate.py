@@ -169,7 +169,8 @@ class Gate:
             return True
         members = value if isinstance(value, list) else [value]
         try:
-            needed = dict.fromkeys(s for m in members if isinstance(m, dict) for s in rules.scopes_of(m))
+            wanted = (s for m in members if isinstance(m, dict) for s in rules.scopes_of(m))
+            needed = dict.fromkeys((*rules.scopes, *wanted))
         except Exception as error:
             # The application's rule, and a message that it did not expect: no reason to end for everybody.
             self._undecided(exchange, f"scopes_for raised {type(error).__name__}")
@@ -285,6 +286,8 @@ class Gate:
         exchange.headers = tuple((n, v) for n, v in exchange.headers if n not in _SECRET)
         for name in _SECRET:
             exchange.fields.pop(name, None)
+        if self.rules.scopes_for is not None and exchange.method == "POST":
+            return True  # `permits` tells all that the request needs at once
         return self._has(exchange, principal, self.rules.scopes)
 
     def _unproven(self, held: _Held, principal: Principal) -> Refusal | None:
