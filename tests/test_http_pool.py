@@ -240,7 +240,8 @@ def test_a_policy_has_no_empty_bounds(name: str) -> None:
 def test_whatever_happens_bounds_hold_and_everybody_has_a_turn(moves: list[tuple[int, int]]) -> None:
     """Bounds hold at every step; whoever asks is carried once, refused, dropped, or told at an end.
 
-    What must not be sent twice is carried by nothing that was idle for too long.
+    What must not be sent twice is carried by nothing that was idle for too long, and what is sent again by
+    nothing that was used before.
     """
     policy = PoolPolicy(max_requests=2, max_streams=1, max_waiting=3, max_idle=1)
     pool, now, asked = Pool(policy), 0.0, 0
@@ -249,6 +250,7 @@ def test_whatever_happens_bounds_hold_and_everybody_has_a_turn(moves: list[tuple
     streaming: set[int] = set()
     open_exchanges: set[int] = set()
     once: set[int] = set()
+    again: set[int] = set()
     until: dict[int, float] = {}
     keeps = [None, 0.0, 20.0]
 
@@ -257,7 +259,8 @@ def test_whatever_happens_bounds_hold_and_everybody_has_a_turn(moves: list[tuple
             match decision:
                 case Dial(conn=conn):
                     dialling.add(conn)
-                case Carry(conn=conn, exchange=exchange):
+                case Carry(conn=conn, exchange=exchange, reused=reused):
+                    assert not (reused and exchange in again)
                     assert conn not in carrying
                     assert conn not in dialling
                     assert exchange in open_exchanges
@@ -269,12 +272,13 @@ def test_whatever_happens_bounds_hold_and_everybody_has_a_turn(moves: list[tuple
                     assert conn in dialling | idle
                     dialling.discard(conn)
                     idle.discard(conn)
+                    assert conn not in carrying
                     open_exchanges.discard(waiting or 0)
                 case Refuse(exchange=exchange):
                     open_exchanges.remove(exchange)
         assert len(carrying) <= policy.max_requests + policy.max_streams
         assert len(idle) <= policy.max_idle
-        assert pool.stats()["waiting"] <= policy.max_waiting + 1
+        assert pool.stats()["waiting"] <= policy.max_waiting + 1 + len(again)
 
     for move, which in moves:
         conns = sorted({0: dialling, 1: set(carrying), 2: set(carrying)}.get(move, dialling | idle))
@@ -306,9 +310,13 @@ def test_whatever_happens_bounds_hold_and_everybody_has_a_turn(moves: list[tuple
                     streaming.discard(conn)
                     told = pool.ended(conn, now)
                     assert carrying.pop(conn, told) == told
-                    open_exchanges.discard(told or 0)
+                    if told is not None and told not in once | again and which % 2:
+                        again.add(told)
+                        pool.ask_again(told, now)
+                    else:
+                        open_exchanges.discard(told or 0)
             case 4:
-                now += which
+                now += 7 * which
                 pool.handle_timeout(now)
             case 5 if open_exchanges - set(carrying.values()):
                 waiting = sorted(open_exchanges - set(carrying.values()))
