@@ -44,7 +44,7 @@ lint: env ## check style, format and types
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
-	$(PY) tools/derive_blocking.py --check
+	$(PY) tools/derive_bindings.py --check
 
 format: env ## write the house style
 	$(VENV)/bin/ruff check --fix-only .

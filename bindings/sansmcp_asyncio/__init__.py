@@ -30,8 +30,7 @@ if TYPE_CHECKING:
         WebSocketOptions,
     )
     from ._questions import QuestionOptions
-    from ._sockets import (
-        SocketServing,
+    from ._serve import (
         serve_tcp,
         serve_unix,
         serve_websocket,
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
         unix_serving,
         websocket_serving,
     )
+    from ._serving import SocketServing
     from ._stdio import serve_stdio
     from ._streams import SocketOptions, WebSocketServerOptions
     from ._token_file import FileTokenStore
@@ -97,10 +97,10 @@ _HOMES: Final = {
         "WebSocketOptions",
     ),
     "_questions": ("QuestionOptions",),
-    "_sockets": (
-        *("SocketServing", "serve_tcp", "serve_unix", "serve_websocket", "tcp_serving", "unix_serving"),
-        "websocket_serving",
+    "_serve": (
+        *("serve_tcp", "serve_unix", "serve_websocket", "tcp_serving", "unix_serving", "websocket_serving"),
     ),
+    "_serving": ("SocketServing",),
     "_stdio": ("serve_stdio",),
     "_streams": ("SocketOptions", "WebSocketServerOptions"),
     "_verbs": ("Verbs",),

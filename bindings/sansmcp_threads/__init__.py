@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from ._many import Connections, connect_many
     from ._memory import connect_memory
     from ._serve import (
-        SocketServing,
         serve_tcp,
         serve_unix,
         serve_websocket,
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
         unix_serving,
         websocket_serving,
     )
+    from ._serving import SocketServing
     from ._stdio import serve_stdio
     from ._verbs import Verbs
     from ._waits import Changes, Events
@@ -89,9 +89,9 @@ _HOMES: Final = {
     "._many": ("Connections", "connect_many"),
     "._memory": ("connect_memory",),
     "._serve": (
-        *("SocketServing", "serve_tcp", "serve_unix", "serve_websocket", "tcp_serving", "unix_serving"),
-        "websocket_serving",
+        *("serve_tcp", "serve_unix", "serve_websocket", "tcp_serving", "unix_serving", "websocket_serving"),
     ),
+    "._serving": ("SocketServing",),
     "._stdio": ("serve_stdio",),
     "._verbs": ("Verbs",),
     "._waits": ("Changes", "Events"),

@@ -1,6 +1,6 @@
-"""What an application can ask of a server, blocking.
+"""What an application can ask of a server: the one list of verbs.
 
-Written by ``tools/derive_blocking.py`` from the verbs of `sansmcp_asyncio`: change those.
+Written by ``tools/derive_bindings.py`` from the same of `sansmcp_asyncio`: change that.
 """
 
 from __future__ import annotations

@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from ._http import HttpServing, serve_http
     from ._many import Connections, connect_many
     from ._memory import connect_memory
-    from ._sockets import (
-        SocketServing,
+    from ._serve import (
         serve_tcp,
         serve_unix,
         serve_websocket,
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
         unix_serving,
         websocket_serving,
     )
+    from ._serving import SocketServing
     from ._stdio import serve_stdio
 
 __all__ = [
@@ -89,10 +89,10 @@ _HOMES: Final = {
     "._http": ("HttpServing", "serve_http"),
     "._many": ("Connections", "connect_many"),
     "._memory": ("connect_memory",),
-    "._sockets": (
-        *("SocketServing", "serve_tcp", "serve_unix", "serve_websocket", "tcp_serving", "unix_serving"),
-        "websocket_serving",
+    "._serve": (
+        *("serve_tcp", "serve_unix", "serve_websocket", "tcp_serving", "unix_serving", "websocket_serving"),
     ),
+    "._serving": ("SocketServing",),
     "._stdio": ("serve_stdio",),
     "sansmcp_asyncio": (
         *("Changes", "ConnectOptions", "EngineOptions", "Events", "HttpClientOptions", "HttpOptions"),
