@@ -571,7 +571,6 @@ def test_whoever_stops_waiting_ends_the_attempt_but_not_for_others() -> None:
     world.drain()
     world.client.withdraw(world.now)
     world.drain()
-    assert world.client.attempt is None
     assert world.one(AuthorizationRefused).error.problem is AuthorizationProblem.CANCELLED
     world.valid.clear()
     call = world.engine.list_tools(now=world.now)

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import pytest
 
-from sansmcp import ResultReady
+from sansmcp import CacheUse, ResponseCache, ResultReady
 from sansmcp.auth.addresses import AddressPolicy
 from sansmcp.auth.keeping import MAX_OWN, Keeping
 from sansmcp.auth.oauth import OAuth
@@ -283,3 +283,55 @@ def test_a_client_that_is_not_known_any_more_takes_no_other_with_it() -> None:
     assert isinstance(world.call(), ResultReady)
     assert store.registration(AS) == newer
     assert world.to(f"{AS}/token")[-1].form["client_id"] == "cl1ent-9"
+
+
+# whoever asks ------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("T2", "T9")
+@pytest.mark.parametrize("scope", ["private", "public"])
+@pytest.mark.parametrize("again", [False, True])
+def test_what_is_private_is_not_for_whoever_logs_in_later(scope: str, again: bool) -> None:
+    cache = ResponseCache()
+    world = World(engine={"cache": CacheUse(cache, MCP)})
+    world.valid.add(None)  # type: ignore[arg-type]  # the server takes everybody
+    listed = {"resultType": "complete", "tools": [], "ttlMs": 60_000, "cacheScope": scope}
+    world.guard = lambda asked: (
+        as_json({"jsonrpc": "2.0", "id": asked.json["id"], "result": listed})
+        if asked.json["method"] == "tools/list"
+        else None
+    )
+    world.start()
+
+    def listings() -> int:
+        world.engine.list_tools(now=world.now)
+        world.drain()
+        return len([asked for asked in world.to(MCP) if asked.json["method"] == "tools/list"])
+
+    assert [listings(), listings()] == [1, 1]
+    if again:
+        world.client.authorize(world.now)
+        world.drain()
+        listings()
+    before = listings()
+    world.client.authorize(world.now)
+    world.drain()
+    assert listings() - before == (scope == "private")
+    world.valid.clear()  # renewed without anybody: it is the same one who asks
+    assert isinstance(world.call(), ResultReady)
+    assert [event.refreshed for event in world.of(AuthorizationGranted)][-1]
+    assert listings() - before == (scope == "private")
+
+
+@pytest.mark.req("T3")
+@pytest.mark.case("A-01")
+def test_a_client_of_the_first_authorization_server_is_shown_to_no_second() -> None:
+    client = Registration(client_id="g1ven", client_secret="s3cret-g1ven")
+    world = World(client=client)
+    world.resource["authorization_servers"] = ["https://first.example", AS]
+    world.start()
+    assert not world.urls
+    assert world.paths[1:] == [
+        "GET https://first.example/.well-known/oauth-authorization-server",
+        "GET https://first.example/.well-known/openid-configuration",
+    ]

@@ -23,7 +23,7 @@ import sansmcp_asyncio
 from sansmcp import App, Legacy
 
 from .bindings.test_serve_http import fields_for, message, text_of, tool
-from .examples_support import EXAMPLES, NEWEST, REVISIONS, calling, make_app, program, served
+from .examples_support import EXAMPLES, NEWEST, PATIENCE, REVISIONS, calling, make_app, program, served
 from .http_support import call, initialize
 
 ERAS = pytest.mark.parametrize("era", NEWEST)
@@ -120,13 +120,13 @@ def test_a_host_with_a_timer(era: str) -> None:
 
     thread = threading.Thread(target=lambda: asyncio.run(client()))
     thread.start()
-    end = time.monotonic() + 20
+    end = time.monotonic() + PATIENCE
     while thread.is_alive() and time.monotonic() < end:
         host.poll()
         time.sleep(0.001)
     thread.join(0)
     assert [(text[:6], len(text)) for text in found] == [("True x", 6), ("True x", 3_000_005)]
-    end = time.monotonic() + 5
+    end = time.monotonic() + PATIENCE
     while host.sockets and time.monotonic() < end:  # until it saw the end of each connection
         host.poll()
     assert host.sockets == host.unsent == {}

@@ -20,12 +20,11 @@ import httpx
 from sansmcp import App, Context, ListKind
 from sansmcp.session.modern import META_VERSION
 
-from .support import until
+from .support import PATIENCE, until
 from .test_serve_http import fields_for
 
 BACKENDS = ("asyncio", "trio")
 HOSTS = ("uvicorn", "hypercorn-asyncio", "hypercorn-trio")
-PATIENCE = 20.0
 
 
 def make_app() -> App:
@@ -178,7 +177,7 @@ def on_both(main: Callable[[], Awaitable[None]], backend: str) -> None:
 
 async def soon(condition: Callable[[], object], what: str) -> None:
     """Wait for what another task does."""
-    with anyio.move_on_after(5):
+    with anyio.move_on_after(PATIENCE):
         while not condition():  # noqa: ASYNC110  (it is outside of any loop, or does not tell)
             await anyio.sleep(0.005)
         return

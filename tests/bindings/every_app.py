@@ -31,8 +31,11 @@ def app() -> App:
         return str(answer)
 
     @made.tool()
-    def sleeps(seconds: float) -> str:
-        time.sleep(seconds)
+    def sleeps(seconds: float, ctx: Context) -> str:
+        """Sleep, unless nobody waits for it any more."""
+        end = time.monotonic() + seconds
+        while not ctx.cancelled and time.monotonic() < end:
+            time.sleep(0.01)
         return "slept"
 
     return made

@@ -12,6 +12,8 @@ import pytest
 from sansmcp import App, Context
 from sansmcp_asyncio import HttpServing, connect
 
+from .support import PATIENCE
+
 
 def make_app() -> App:
     app = App("over http", "1.0", logging=True)
@@ -49,7 +51,7 @@ def make_app() -> App:
 
 @asynccontextmanager
 async def served(**options: Any) -> AsyncIterator[HttpServing]:
-    async with asyncio.timeout(30), HttpServing(make_app(), **options) as serving:
+    async with asyncio.timeout(PATIENCE), HttpServing(make_app(), **options) as serving:
         yield serving
 
 
@@ -96,7 +98,7 @@ async def listening(
             writer.close()
 
     server = await asyncio.start_server(served, "127.0.0.1", 0, ssl=tls)
-    async with asyncio.timeout(30), server:
+    async with asyncio.timeout(PATIENCE), server:
         try:
             yield server.sockets[0].getsockname()[1]
         finally:

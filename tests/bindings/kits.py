@@ -21,7 +21,7 @@ import sansmcp_threads
 import sansmcp_trio
 
 from . import support
-from .support import children, descriptors, until
+from .support import PATIENCE, children, descriptors, until
 
 Scenario = Callable[[], Coroutine[Any, Any, Any]]
 
@@ -106,7 +106,7 @@ class Kit(ABC):
 
     async def soon(self, condition: Callable[[], object], what: str) -> None:
         """Wait for what others do."""
-        end = time.monotonic() + 5
+        end = time.monotonic() + PATIENCE
         while not condition():
             assert time.monotonic() < end, f"never came: {what}"
             await self.sleep(0.01)
@@ -137,7 +137,7 @@ class AsyncioKit(Kit):
     ) -> AsyncIterator[Callable[[], object]]:
         task = asyncio.create_task(serve(*arguments, **options))
         yield task.cancel
-        await asyncio.wait([task], timeout=5)
+        await asyncio.wait([task], timeout=PATIENCE)
         assert task.cancelled()
 
     async def together(self, *coroutines: Coroutine[Any, Any, Any]) -> list[Any]:

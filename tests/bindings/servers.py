@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -329,6 +330,20 @@ def good(*words: str) -> None:
         time.sleep(seconds)
         ctx.progress(2, 2)
         return "slept"
+
+    together = threading.Barrier(13)
+
+    @app.tool()
+    def meets() -> str:
+        """Wait until thirteen calls do."""
+        together.wait()
+        return "met"
+
+    @app.tool()
+    async def awaits(file: str) -> str:
+        while not os.path.exists(file):  # noqa: ASYNC110, ASYNC240  (a test makes it, in another process)
+            await asyncio.sleep(0.01)
+        return "it is there"
 
     @app.tool()
     async def forever(ctx: Context) -> str:

@@ -25,6 +25,8 @@ from sansmcp.limits import SERVER_LIMITS
 from sansmcp.testing.scenarios import Scene, scenario_app
 from sansmcp.wire.ws_handshake import Asked, ServerHandshake
 
+from .support import PATIENCE
+
 SERVER = str(Path(__file__).with_name("scenario_server.py"))
 SCHEMES = {"http": "http", "sse": "http", "ws": "ws", "tcp": "tcp"}
 PATHS = {"http": "/mcp", "sse": "/sse", "ws": "/mcp", "tcp": ""}
@@ -157,14 +159,14 @@ class _Server:
 
         self._thread = threading.Thread(target=asyncio.run, args=(main(),))
         self._thread.start()
-        assert started.wait(10), "the server did not start"
+        assert started.wait(PATIENCE), "the server did not start"
         if failure:
             raise failure[0]
 
     def _stop(self) -> None:
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._over.set)
-        self._thread.join(10)
+        self._thread.join(PATIENCE)
         assert not self._thread.is_alive(), "the server did not end"
 
 
@@ -193,7 +195,7 @@ def _listening(
         with suppress(OSError):
             listener.shutdown(socket.SHUT_RDWR)
         listener.close()
-        thread.join(5)  # from now on there are no more of them
+        thread.join(PATIENCE)  # from now on there are no more of them
         for sock in socks:
             with suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)

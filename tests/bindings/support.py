@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import pytest
 
@@ -18,6 +18,8 @@ from sansmcp.types.tools import CallToolResult
 T = TypeVar("T")
 E = TypeVar("E", bound=Exception)
 SERVERS = Path(__file__).with_name("servers.py")
+PATIENCE: Final = 60.0
+"""Seconds for what comes at once: only what never comes is a fault, however busy the machine is."""
 
 
 def server(name: str, *words: str) -> list[str]:
@@ -49,17 +51,17 @@ def run(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
     return result
 
 
-def until(condition: Callable[[], object], what: str, seconds: float = 5.0) -> None:
+def until(condition: Callable[[], object], what: str) -> None:
     """Wait for what happens outside of any loop."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < end, f"never came: {what}"
         time.sleep(0.01)
 
 
-async def soon(condition: Callable[[], object], what: str, seconds: float = 5.0) -> None:
+async def soon(condition: Callable[[], object], what: str) -> None:
     """Wait, in the loop, for what another task or process does."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < end, f"never came: {what}"
         await asyncio.sleep(0.01)

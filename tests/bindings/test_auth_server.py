@@ -25,6 +25,7 @@ from ..protected_support import ISSUER, RESOURCE, rules, who
 from . import wsgi_support
 from .asgi_support import BACKENDS, Script, on_both, pieces, scope_for
 from .http_support import text_of as text_of_result
+from .support import PATIENCE
 from .test_serve_http import text_of, tool
 
 
@@ -138,7 +139,7 @@ def test_the_end_does_not_wait_for_a_verifier(backend: str) -> None:
     async def main() -> None:
         app = sansmcp_asgi.asgi_app(make_app(), auth=rules(verifier=never))
         statuses: list[int | None] = []
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE):
             async with anyio.create_task_group() as group, app.lifespan():
 
                 async def client() -> None:
@@ -239,7 +240,7 @@ def test_threads() -> None:
 @VERIFIERS
 def test_trio(verifier: Any) -> None:
     async def main() -> None:
-        with trio.fail_after(20):
+        with trio.fail_after(PATIENCE):
             async with sansmcp_trio.HttpServing(make_app(), auth=rules(verifier=verifier)) as serving:
                 headers = {"authorization": "Bearer u-ann"}
                 async with sansmcp_trio.connect(serving.url, headers=headers) as client:

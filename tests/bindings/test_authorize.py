@@ -27,6 +27,7 @@ from sansmcp_asyncio._target_http import authorized
 from .auth_server import Browser, auth_server_beside, get
 from .http_support import closed_port
 from .kits import KITS, Kit
+from .support import PATIENCE
 
 Problem = AuthorizationProblem
 
@@ -100,7 +101,7 @@ def test_visitors_who_were_not_sent_are_turned_away(kit: Kit) -> None:
         with auth_server_beside() as server, socket.socket() as silent:
             async with kit.connect(server.url, **login(browser.open, on_event=said.append)):
                 await kit.soon(lambda: browser.pages, "the page")
-                silent.settimeout(2)
+                silent.settimeout(PATIENCE)
                 assert silent.recv(100) == b""  # turned away when it was over
         assert statuses == [404, 400, 404, 404]
         assert len([e for e in said if isinstance(e, MessageIgnored)]) == 1
@@ -121,12 +122,15 @@ def test_too_many_visitors_are_the_end_of_the_visits(kit: Kit) -> None:
                     refused.append(number)
                     break
 
+        async def open_url(url: str) -> bool:
+            browser.open(url)
+            await kit.soon(lambda: refused, "the end of the visits")
+            return False  # which is the end of the attempt
+
         browser.first = others
-        with auth_server_beside() as server:
-            options = login(browser.open, OAuth(user_timeout=2.0))
-            with pytest.raises(AuthorizationFailed):
-                async with kit.connect(server.url, **options):
-                    pass
+        with auth_server_beside() as server, pytest.raises(AuthorizationFailed):
+            async with kit.connect(server.url, **login(kit.callback(open_url))):
+                pass
         assert len(refused) == 1
         assert 30 <= refused[0] <= 33
         assert not browser.pages

@@ -32,7 +32,7 @@ from sansmcp import (
 from sansmcp.types.content import TextContent, TextResourceContents
 from sansmcp_asyncio import Client
 
-from .support import raised, run, server, soon, text_of
+from .support import PATIENCE, raised, run, server, soon, text_of
 
 
 def cancels(wire: list[tuple[str, bytes]]) -> int:
@@ -58,7 +58,7 @@ def test_every_verb_answers_with_its_class(mode: Any) -> None:
             assert (await client.call_tool("fail")).is_error is True
 
             tools = await client.list_tools()
-            assert len(tools.tools) == 12
+            assert len(tools.tools) == 14
             assert tools.next_cursor is None
             page = await client.list_tools_page()
             assert [tool.name for tool in page.tools] == ["echo", "double"]
@@ -191,13 +191,11 @@ def test_timeouts_end_one_call_and_tell_the_server() -> None:
         async with sansmcp_asyncio.connect(server("good"), on_wire=on_wire) as client:
             error = await raised(client.call_tool("forever", timeout=0.1), CallTimeout)
             assert error.reason == "timeout"
-            slow, seen = {"count": 100, "pause": 0.02}, list[ProgressReported]()
+            slow = {"count": 1_000_000, "pause": 0.02}
             error = await raised(
-                client.call_tool("steps", slow, timeout=0.15, total_timeout=0.3, on_progress=seen.append),
-                CallTimeout,
+                client.call_tool("steps", slow, timeout=PATIENCE, total_timeout=0.3), CallTimeout
             )
             assert error.reason == "total_timeout"
-            assert len(seen) > 5
             assert cancels(wire) == 2
             assert text_of(await client.call_tool("count")) == "0"
             assert client.engine.stats()["calls"] == 0
@@ -478,11 +476,11 @@ def test_a_fault_of_the_engine_ends_the_connection_and_whoever_waits() -> None:
 
             client.transport.receive_data = broken  # type: ignore[method-assign]
             with pytest.raises((ConnectionEnded, ZeroDivisionError)):
-                await asyncio.wait_for(client.call_tool("echo", {"text": "hi"}), 10)
+                await asyncio.wait_for(client.call_tool("echo", {"text": "hi"}), PATIENCE)
             with pytest.raises(ConnectionEnded, match="a fault on purpose"):
                 await client.call_tool("echo", {"text": "hi"})
 
-    asyncio.run(asyncio.wait_for(main(), 20))
+    asyncio.run(asyncio.wait_for(main(), 2 * PATIENCE))
 
 
 @pytest.mark.case("S-14")

@@ -155,10 +155,8 @@ def test_a_thousand_calls_at_once(kit: Kit, transport: str, mode: Any) -> None:
 def test_timeout_and_progress(kit: Kit, transport: str, mode: Any) -> None:
     async def main() -> None:
         async with reached(kit, transport, mode=mode) as client:
-            started = time.monotonic()
             with pytest.raises(CallTimeout):
-                await client.call_tool("sleeps", {"seconds": 0.6}, timeout=0.1)
-            assert time.monotonic() - started < 0.5
+                await client.call_tool("sleeps", {"seconds": 60}, timeout=0.1)
             seen: list[ProgressReported] = []
             done = await client.call_tool("steps", {"count": 3}, on_progress=seen.append)
             assert text_of(done) == "done"
@@ -217,7 +215,7 @@ def test_close_from_elsewhere(kit: Kit, transport: str) -> None:
                 await kit.sleep(0.1)
                 await (client.close() if kit.name == "threads" else client.aclose())
 
-            ended, _ = await kit.together(client.call_tool("sleeps", {"seconds": 0.5}), close())
+            ended, _ = await kit.together(client.call_tool("sleeps", {"seconds": 60}), close())
             assert isinstance(ended, ConnectionEnded)
 
     kit.run(main)
@@ -235,7 +233,7 @@ def test_a_child_that_does_not_leave(kit: Kit, name: str) -> None:
     async def main() -> None:
         async with kit.connect(server(name), ladder=SHORT):
             started = time.monotonic()
-        assert 0.19 < time.monotonic() - started < 2
+        assert time.monotonic() - started > 0.19
 
     kit.run(main)
 
@@ -271,7 +269,7 @@ def test_a_child_that_behaves_oddly(kit: Kit, name: str) -> None:
         options: dict[str, Any] = {"ladder": SHORT, "restart": RestartPolicy(limit=0)}
         async with kit.connect(server(name), stderr=pieces.append, **options) as client:
             try:
-                assert text_of(await client.call_tool("x", timeout=10))
+                assert text_of(await client.call_tool("x"))
             except ConnectionEnded:
                 assert name in {"closes_stdin", "closes_stdout", "holds_pipes"}
         for words in b"".join(pieces).split(b"\n"):
@@ -322,7 +320,7 @@ def test_a_server_that_is_started_again(kit: Kit, mode: Any) -> None:
                 if mode is not None:
                     with pytest.raises(SessionExpired):
                         await client.call_tool("echo", {"text": "b"})
-                assert text_of(await client.call_tool("echo", {"text": "b"}, timeout=10)) == "b"
+                assert text_of(await client.call_tool("echo", {"text": "b"})) == "b"
 
     kit.run(main)
 

@@ -19,6 +19,7 @@ from sansmcp.auth.jwt_verifier import KeysUnavailable
 from sansmcp_asyncio import jwt_verifier
 
 from ..protected_support import ISSUER, RESOURCE, counting
+from .support import PATIENCE
 
 KEY = SigningKey.generate(counting())
 KEYS = json.dumps({"keys": [KEY.public_jwk]}).encode()
@@ -91,7 +92,7 @@ def test_who_is_known_does_not_wait_for_other_keys() -> None:
         calls.append(url)
         if len(calls) > 1:
             asked.set()
-            assert go_on.wait(20)
+            assert go_on.wait(PATIENCE)
         return KEYS
 
     verify = jwt_verifier(ISSUER, URL, fetch=fetch, pause=0)
@@ -100,11 +101,11 @@ def test_who_is_known_does_not_wait_for_other_keys() -> None:
     unknown = strange.sign({"kid": "other"}, {"iss": ISSUER, "sub": "x", "aud": "y", "exp": time.time() + 60})
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(verify, unknown)
-        assert asked.wait(20)
+        assert asked.wait(PATIENCE)
         assert verify(token()) is not None
         go_on.set()
         with pytest.raises(KeysUnavailable):
-            waiting.result(20)  # without a pause there is always another fetch
+            waiting.result(PATIENCE)  # without a pause there is always another fetch
 
 
 @contextmanager

@@ -23,13 +23,17 @@ from sansmcp import (
     PeerGone,
     RestartPolicy,
     ShutdownLadder,
-    Timeouts,
 )
 from sansmcp_asyncio import Client
 
-from .support import alive, children, raised, run, server, soon, text_of, until
+from .support import PATIENCE, alive, children, raised, run, server, soon, text_of, until
 
-SHORT = ShutdownLadder(after_close=0.2, after_terminate=0.2)
+
+def ladder(after_close: float, after_terminate: float) -> ShutdownLadder:
+    return ShutdownLadder(after_close=after_close, after_terminate=after_terminate)
+
+
+SHORT = ladder(0.2, 0.2)
 
 
 async def call_once(client: Client) -> str:
@@ -38,9 +42,10 @@ async def call_once(client: Client) -> str:
 
 def lived(name: str, use: Callable[[Client], Awaitable[Any]], **options: Any) -> float:
     """Connect to a server, use it, leave; return how long the leaving took."""
+    options.setdefault("ladder", SHORT)
 
     async def main() -> float:
-        async with sansmcp_asyncio.connect(server(name), ladder=SHORT, **options) as client:
+        async with sansmcp_asyncio.connect(server(name), **options) as client:
             await use(client)
             left = time.monotonic()
         return time.monotonic() - left
@@ -53,19 +58,19 @@ def lived(name: str, use: Callable[[Client], Awaitable[Any]], **options: Any) ->
 
 @pytest.mark.req("Q4")
 def test_a_server_that_leaves_at_eof_is_not_waited_for() -> None:
-    assert lived("serve_by_hand", call_once) < 0.19
+    assert lived("serve_by_hand", call_once, ladder=ladder(PATIENCE, PATIENCE)) < PATIENCE
 
 
 @pytest.mark.req("Q4")
 @pytest.mark.case("R-03")
 def test_a_server_that_stays_at_eof_is_terminated() -> None:
-    assert 0.19 < lived("ignores_eof", call_once) < 0.39
+    assert 0.19 < lived("ignores_eof", call_once, ladder=ladder(0.2, PATIENCE)) < PATIENCE
 
 
 @pytest.mark.req("Q4")
 @pytest.mark.case("R-03")
 def test_a_server_that_ignores_that_too_is_killed() -> None:
-    assert 0.39 < lived("ignores_term", call_once) < 1.0
+    assert lived("ignores_term", call_once) > 0.39
 
 
 @pytest.mark.req("Q4")
@@ -85,7 +90,8 @@ def grandchild(text: str) -> int:
 
 def test_a_cancelled_close_kills_at_once() -> None:
     async def main() -> None:
-        client = await sansmcp_asyncio.connect(server("ignores_term"))
+        slow = ladder(2 * PATIENCE, 2 * PATIENCE)
+        client = await sansmcp_asyncio.connect(server("ignores_term"), ladder=slow)
         pid = int(await call_once(client))
         closing = asyncio.create_task(client.aclose())
         await asyncio.sleep(0.05)
@@ -94,7 +100,7 @@ def test_a_cancelled_close_kills_at_once() -> None:
         started = time.monotonic()
         await asyncio.wait([closing])
         assert closing.cancelled()
-        assert time.monotonic() - started < 1
+        assert time.monotonic() - started < PATIENCE
         assert not alive(pid)
 
     run(main)
@@ -112,7 +118,7 @@ def test_cancelled_while_it_connects() -> None:
             task = asyncio.create_task(sansmcp_asyncio.connect(argv, ladder=SHORT).__aenter__())
             await asyncio.sleep(0)
             task.cancel()
-            await asyncio.wait([task], timeout=5)
+            await asyncio.wait([task], timeout=PATIENCE)
             assert task.cancelled()
 
     run(main)
@@ -235,7 +241,7 @@ def test_a_dead_server_whose_pipes_live_on_is_not_waited_for() -> None:
             started = time.monotonic()
             error = await raised(call_once(client), ConnectionEnded)
             assert error.returncode == 5
-            assert time.monotonic() - started < 2
+            assert time.monotonic() - started < 30  # those who hold them do so for 60 seconds
             pids.append(grandchild(error.stderr_tail))
 
     try:
@@ -294,13 +300,16 @@ def test_a_banner_is_told_and_ignored() -> None:
 def test_the_framing_of_language_servers_is_recognised() -> None:
     async def main() -> None:
         events: list[Event] = []
-        timeouts = Timeouts(probe=0.1, connect=0.4)
-        opening = sansmcp_asyncio.connect(
-            server("lsp"), timeouts=timeouts, ladder=SHORT, on_event=events.append
-        )
-        await raised(opening, Exception)
-        reasons = {event.reason for event in events if isinstance(event, MessageIgnored)}
-        assert PeerFault.HEADER_FRAMING in reasons
+        opening = sansmcp_asyncio.connect(server("lsp"), ladder=SHORT, on_event=events.append)
+        task = asyncio.create_task(opening.__aenter__())
+
+        def told() -> bool:
+            reasons = {event.reason for event in events if isinstance(event, MessageIgnored)}
+            return PeerFault.HEADER_FRAMING in reasons
+
+        await soon(told, "what was ignored")
+        task.cancel()
+        await asyncio.wait([task])
 
     run(main)
 
@@ -310,12 +319,13 @@ def test_a_server_that_stops_reading_blocks_nobody() -> None:
     async def main() -> None:
         async with sansmcp_asyncio.connect(server("goes_deaf"), ladder=SHORT) as client:
             big = {"text": "x" * 1_000_000}
-            calls = [asyncio.create_task(client.call_tool("x", big, timeout=0.3)) for _ in range(5)]
+            given_up = asyncio.create_task(client.call_tool("x", big))
+            calls = [asyncio.create_task(client.call_tool("x", big, timeout=0.3)) for _ in range(4)]
             await asyncio.sleep(0.1)
-            calls[0].cancel()
-            for call in calls[1:]:
+            given_up.cancel()
+            for call in calls:
                 await raised(call, CallTimeout)
-            assert calls[0].cancelled()
+            assert given_up.cancelled()
             assert client.engine.stats()["calls"] == 0
 
     run(main)

@@ -38,7 +38,7 @@ from sansmcp.types import (
     TextContent,
 )
 
-from .support import raised, run, server, soon, text_of
+from .support import PATIENCE, raised, run, server, soon, text_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:on_:DeprecationWarning")
 
@@ -98,7 +98,7 @@ def test_the_questions_of_a_round_are_answered_at_once(era: str) -> None:
         together = asyncio.Barrier(2)
 
         async def wait(answer: Any) -> Any:
-            await asyncio.wait_for(together.wait(), 5)
+            await asyncio.wait_for(together.wait(), PATIENCE)
             return answer
 
         async with connect(

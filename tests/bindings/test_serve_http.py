@@ -25,7 +25,7 @@ from sansmcp_asyncio import HttpServing
 
 from ..http_support import BOTH, INITIALIZED, call, initialize
 from ..support import meta
-from .support import run, soon
+from .support import PATIENCE, run, soon
 
 
 def make_app() -> App:
@@ -416,14 +416,16 @@ def test_too_many_connections_and_slow_ones() -> None:
     told: list[Event] = []
 
     async def main() -> None:
-        policy = ConnectionPolicy(max_connections=1, head_timeout=0.2)
-        async with served(connections=policy, on_event=told.append) as (serving, connect):
+        one, soon_over = ConnectionPolicy(max_connections=1), ConnectionPolicy(head_timeout=0.2)
+        async with served(connections=one, on_event=told.append) as (_, connect):
             first = await connect()
-            first.writer.write(b"POST")
-            await soon(lambda: serving.listener.stats()["buffered"], "its first bytes")
+            assert (await first.ask(message("tools/list")))[0] == 200
             second = await connect()
             assert (await second.head())[0] == 503
-            assert await first.reader.read() == b""
+        async with served(connections=soon_over, on_event=told.append) as (_, connect):
+            slow = await connect()
+            slow.writer.write(b"POST")
+            assert await slow.reader.read() == b""
             third = await connect()
             assert (await third.ask(message("tools/list")))[0] == 200
         limits = [e.limit for e in told if isinstance(e, LimitHit)]
@@ -476,14 +478,18 @@ def test_a_server_is_reached_by_where_it_listens() -> None:
 def test_serve_http_until_cancelled() -> None:
     async def main() -> None:
         places: asyncio.Queue[tuple[str, int]] = asyncio.Queue()
+        told: list[Event] = []
         task = asyncio.create_task(
-            sansmcp_asyncio.serve_http(make_app(), ready=lambda host, port: places.put_nowait((host, port)))
+            sansmcp_asyncio.serve_http(
+                make_app(), ready=lambda host, port: places.put_nowait((host, port)), on_event=told.append
+            )
         )
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             talk = Talk(*await asyncio.open_connection(*await places.get()))
             assert (await talk.ask(message("tools/list")))[0] == 200
+            told.clear()
             talk.writer.write(post(tool("wait", token="t")))
-            await asyncio.sleep(0.05)
+            await soon(lambda: [e for e in told if isinstance(e, RequestReceived)], "the request")
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from .support import server
+from .support import PATIENCE, server
 
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -98,7 +98,7 @@ def test_a_file_as_input_and_a_file_as_output(tmp_path: Path) -> None:
         sink.open("wb") as stdout,
         started(stdin=stdin, stdout=stdout) as process,
     ):
-        assert process.wait(20) == 0
+        assert process.wait(PATIENCE) == 0
     answers = [json.loads(line) for line in sink.read_bytes().splitlines()]
     assert sorted(m["id"] for m in answers) == [*range(20), 99]
     assert {text_of(m) for m in answers} == {big, "a"}
@@ -117,7 +117,7 @@ def test_sockets_as_input_and_output(same: bool) -> None:
             ours.sendall(call(2, "late", text="b"))
             ours.shutdown(socket.SHUT_WR)
             assert text_of(json.loads(stream.readline())) == "b"
-            assert process.wait(5) == 0
+            assert process.wait(PATIENCE) == 0
 
 
 def test_a_terminal_as_input_and_output() -> None:
@@ -132,12 +132,12 @@ def test_a_terminal_as_input_and_output() -> None:
                 shown += terminal.read(4096)
             assert json.loads(shown.splitlines()[1]) == {"jsonrpc": "2.0", "id": 1, "result": {}}
             terminal.write(b"\x04")
-            assert process.wait(5) == 0
+            assert process.wait(PATIENCE) == 0
 
 
 def test_no_input_and_no_output_at_all() -> None:
     with started(stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
-        assert process.wait(5) == 0
+        assert process.wait(PATIENCE) == 0
 
 
 # hygiene -----------------------------------------------------------------------------------------
@@ -209,20 +209,18 @@ def test_a_client_that_reads_no_more_is_an_orderly_end() -> None:
             process.stdin.write(call(2, "late", text="b") + call(3, "forever"))
             process.stdin.flush()
             process.stdout.close()
-            assert process.wait(5) == 0
+            assert process.wait(PATIENCE) == 0
             assert process.stderr.read() in (b"", b"stopped\n")
 
 
 @pytest.mark.parametrize("tool", ["forever", "blocks"])
 def test_an_interrupt_ends_it_at_once(tool: str) -> None:
     with started() as process:
-        answer = ask(process, call(1, tool, **({"seconds": 60} if tool == "blocks" else {})))
+        answer = ask(process, call(1, tool, **({"seconds": 2 * PATIENCE} if tool == "blocks" else {})))
         ask(process, call(2, "echo", text="a"))
         assert text_of(answer()) == "a"
-        asked = time.monotonic()
         process.send_signal(signal.SIGINT)
-        assert process.wait(5) != 0
-        assert time.monotonic() - asked < 2
+        assert process.wait(PATIENCE) != 0
         assert process.stderr is not None
         said = process.stderr.read()
         assert said.count(b"Traceback") == said.count(b"KeyboardInterrupt\n") + said.count(b"CancelledError")
@@ -231,10 +229,8 @@ def test_an_interrupt_ends_it_at_once(tool: str) -> None:
 
 def test_owed_answers_have_a_bounded_time() -> None:
     with started(grace=0.2) as process:
-        asked = time.monotonic()
-        out, err = process.communicate(call(1, "forever"))
+        out, err = process.communicate(call(1, "forever"), timeout=PATIENCE)
         assert process.returncode == 0
-        assert time.monotonic() - asked < 4
     assert out == b""
     assert err == b"stopped\n"
 
@@ -245,14 +241,10 @@ def test_owed_answers_have_a_bounded_time() -> None:
 @pytest.mark.req("Q11")
 def test_plain_handlers_block_neither_the_loop_nor_each_other() -> None:
     with started() as process:
-        answer = ask(
-            process, *[call(n, "blocks", seconds=0.5) for n in range(12)], call(99, "echo", text="a")
-        )
+        answer = ask(process, *[call(n, "meets") for n in range(12)], call(99, "echo", text="a"))
         assert answer()["id"] == 99
-        asked = time.monotonic()
-        assert sorted(answer()["id"] for _ in range(12)) == [*range(12)]
-        # one after another they would take six seconds
-        assert time.monotonic() - asked < 4
+        ask(process, call(12, "meets"))
+        assert sorted(answer()["id"] for _ in range(13)) == [*range(13)]
 
 
 def test_the_number_of_threads_is_bounded() -> None:
@@ -285,17 +277,19 @@ def test_a_cancel_ends_the_handler_and_nothing_is_answered() -> None:
 
 
 @pytest.mark.req("Q11")
-def test_past_the_bound_of_open_requests_nothing_is_read_and_nothing_refused() -> None:
+def test_past_the_bound_of_open_requests_nothing_is_read_and_nothing_refused(tmp_path: Path) -> None:
     with started() as process:
-        answer = ask(process, *[call(n, "steps", count=1, pause=1.0) for n in range(64)])
+        now = tmp_path / "now"
+        answer = ask(process, *[call(n, "awaits", file=str(now)) for n in range(64)])
         lines = [call(n, "echo", text="y" * 1000) for n in range(100, 400)]
         writer = threading.Thread(target=ask, args=(process, *lines))
         writer.start()
         # What is more than a pipe takes has to wait until a request is answered.
         writer.join(0.5)
         assert writer.is_alive()
+        now.touch()
         assert sorted(answer()["id"] for _ in range(364)) == [*range(64), *range(100, 400)]
-        writer.join(5)
+        writer.join()
 
 
 @pytest.mark.req("Q11")
@@ -310,15 +304,15 @@ def test_a_client_that_does_not_read_is_not_read_from() -> None:
         assert writer.is_alive()
         assert resident(process.pid) < 160
         assert [answer()["id"] for _ in range(60)] == [*range(60)]
-        writer.join(5)
+        writer.join()
 
 
 @pytest.mark.req("Q11")
 def test_small_requests_for_large_answers_wait_for_a_client_that_reads() -> None:
     with started(threads=0) as process:
-        answer = ask(process, *[call(n, "large", size=1_000_000) for n in range(250)])
+        answer = ask(process, *[call(n, "large", size=2_500_000) for n in range(250)])
         time.sleep(1.0)
-        assert resident(process.pid) < 160
+        assert resident(process.pid) < 400
         assert [answer()["id"] for _ in range(250)] == [*range(250)]
 
 

@@ -61,6 +61,8 @@ def make_app(tasks: ServerTasks, stopped: list[str] | None = None) -> App:
     @app.tool()
     @tasks.task()
     async def forever() -> None:
+        if stopped is not None:
+            stopped.append("begun")
         try:
             await asyncio.Event().wait()
         finally:
@@ -114,11 +116,10 @@ def test_to_cancel_who_waits_cancels_the_handler(kind: str) -> None:
         tasks = ServerTasks(store=(store := MemoryTaskStore()))
         async with connected(kind, make_app(tasks, stopped)) as client:
             waiting = asyncio.create_task(client.call_tool("forever"))
-            await soon(lambda: len(store), "the task")
-            await asyncio.sleep(0.05)
+            await soon(lambda: len(store) and stopped, "the task")
             waiting.cancel()
             await raised(waiting, asyncio.CancelledError)  # type: ignore[type-var]
-            await soon(lambda: stopped, "the end of the handler")
+            await soon(lambda: "stopped" in stopped, "the end of the handler")
             assert not store.unfinished()
 
     run(main)

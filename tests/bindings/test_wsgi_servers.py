@@ -23,7 +23,7 @@ from sansmcp import Legacy, ProgressReported
 from sansmcp.types import ElicitResult
 
 from .asgi_support import headers_for
-from .support import until
+from .support import PATIENCE, until
 from .test_serve_http import text_of, tool
 
 ROOT = Path(__file__).parents[2]
@@ -48,7 +48,7 @@ def hosted(host: str, name: str = "plain") -> Iterator[str]:
             if host == "waitress"
             else _gunicorn(host, listening, name)
         ):
-            until(lambda: _answers(url), f"{host} to answer", 20)
+            until(lambda: _answers(url), f"{host} to answer")
             yield url
 
 
@@ -73,7 +73,7 @@ def waitress(listening: socket.socket, application: Any) -> Iterator[None]:
     finally:
         server.trigger.pull_trigger(server.close)
         server.task_dispatcher.shutdown()
-        thread.join(10)
+        thread.join(PATIENCE)
     assert not thread.is_alive()
 
 
@@ -91,7 +91,7 @@ def _gunicorn(host: str, listening: socket.socket, name: str) -> Iterator[None]:
         yield
     finally:
         process.terminate()
-        assert process.wait(20) == 0
+        assert process.wait(PATIENCE) == 0
 
 
 def post(url: str, body: Any, content: Any = None, **more: str) -> httpx.Response:

