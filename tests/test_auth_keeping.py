@@ -317,6 +317,7 @@ def test_what_is_private_is_not_for_whoever_logs_in_later(scope: str, again: boo
     world.client.authorize(world.now)
     world.drain()
     assert listings() - before == (scope == "private")
+    assert isinstance(world.call(), ResultReady)
     world.valid.clear()  # renewed without anybody: it is the same one who asks
     assert isinstance(world.call(), ResultReady)
     assert [event.refreshed for event in world.of(AuthorizationGranted)][-1]

@@ -222,7 +222,7 @@ class AuthorizedClient:
         LocalProtocolError after the end of the connection.
         """
         if self.engine.state is ClientState.CLOSED:
-            raise LocalProtocolError("authorize: the connection has ended, and nobody is asked for it any more")
+            raise LocalProtocolError("authorize: the connection has ended, and nobody is asked any more")
         self._tick(now)
         self._wanted = True
         if self._attempt is None:
@@ -536,6 +536,8 @@ class AuthorizedClient:
         tokens, error = attempt.tokens, attempt.error
         if tokens is not None:
             self._take(tokens)
+            if not attempt.flow.refreshed:
+                self.engine.identity_changed()
         elif attempt.occasion.quietly:
             # The server says what it wants to a request with what there is, or without.
             self._renewal_failed = True

@@ -267,12 +267,11 @@ class Flow:
         named = self.resource.authorization_servers
         given, held = self.oauth.client, self.occasion.held
         if given is not None:
-            own = given.issuer or self._issuer
-            if own is not None:
-                if own not in named:
-                    text = "this client is known to another authorization server than the server names"
-                    fail(_Problem.NO_CLIENT, f"{text}: have it made known there, and give that")
-                return [own]
+            own = given.issuer or self._issuer or named[0]  # nobody else is shown its secret
+            if own not in named:
+                text = "this client is known to another authorization server than the server names"
+                fail(_Problem.NO_CLIENT, f"{text}: have it made known there, and give that")
+            return [own]
         first = [held.issuer] if held is not None and held.issuer in named else []
         return list(dict.fromkeys([*first, *named]))[:MAX_SERVERS]
 

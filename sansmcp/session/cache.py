@@ -194,6 +194,13 @@ class ResponseCache:
         """A cursor is not valid any more: drop the pages of its list."""
         self._invalidate(server, method, None)
 
+    def forget_private(self, use: CacheUse) -> None:
+        """Drop what is kept of a server for one principal alone: whoever asks now may be somebody else."""
+        owner = _Private(use.principal)
+        for stored in [s for s in self._entries if s[0][0] == use.server and s[1] == owner]:
+            self._drop(stored)
+        self._new_generations()
+
     def forget(self, server: Hashable) -> None:
         """Drop all that is kept of `server`."""
         for stored in [s for s in self._entries if s[0][0] == server]:

@@ -30,6 +30,14 @@ class Caching(Listening):
         super().__init__(info, **options)
         self._cache = cache
 
+    def identity_changed(self) -> None:
+        """Whoever asks from now on may be somebody else: private results are not used any more.
+
+        `AuthorizedClient` says so when a user has logged in. Harmless without a cache.
+        """
+        if self._cache is not None:
+            self._cache.cache.forget_private(self._cache)
+
     def _send_call(self, call: Call) -> None:
         if self._cache is not None and self._may_be_kept(call):
             hit = self._find(call)
