@@ -10,8 +10,8 @@ import pytest
 from sansmcp import Limits, PeerFault
 from sansmcp.ops import Write
 
-from .http_support import MODERN, call
-from .support import meta
+from .http_support import call
+from .support import MODERN, meta
 from .test_http_listener import Wire, ask, head, reasons
 
 
