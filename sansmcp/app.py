@@ -37,6 +37,7 @@ from .session.calls import IncomingRequest
 from .session.gates import is_tool_name
 from .session.hints import Keep
 from .session.pagination import read_cursor, write_page
+from .session.params import read_completion, text_problem
 from .session.typing import to_wire
 from .types.lifecycle import Implementation, ServerCapabilities
 from .types.tools import Tool, ToolAnnotations
@@ -553,13 +554,13 @@ class App:
         name = _text_param(request, "name")
         entry = self._prompts.get(name)
         if entry is None:
-            raise McpError(ErrorCode.INVALID_PARAMS, f"no prompt named {name[:128]!r}", {"name": name})
+            raise _no_prompt(name)
         arguments = request.params.get("arguments")
         if arguments is None:
             arguments = {}
         if not isinstance(arguments, dict):
             raise McpError(ErrorCode.INVALID_PARAMS, "arguments must be an object")
-        problem = entry.binding_problem(arguments)
+        problem = entry.binding_problem(arguments) or text_problem(arguments)
         if problem is not None:
             raise McpError(ErrorCode.INVALID_PARAMS, f"{name}: {problem}", {"name": name})
         text = entry.definition.description
@@ -577,16 +578,11 @@ class App:
         entry = self._completion
         if entry is None:
             raise McpError(ErrorCode.METHOD_NOT_FOUND, "nothing is completed here")
-        ref, argument = request.params.get("ref"), request.params.get("argument")
-        if not isinstance(ref, dict) or not isinstance(argument, dict):
-            raise McpError(ErrorCode.INVALID_PARAMS, "ref and argument must be objects")
-        name, value = argument.get("name"), argument.get("value")
-        if not isinstance(name, str) or not isinstance(value, str):
-            raise McpError(ErrorCode.INVALID_PARAMS, "argument must have a name and a value")
-        chosen = request.params.get("context")
-        known = chosen.get("arguments") if isinstance(chosen, dict) else None
-        arguments = (ref, name, value, known if isinstance(known, dict) else {})
-        return self._invoke(engine, request, context, entry, arguments, {}, complete_result)
+        asked = read_completion(request.params)
+        ref = asked[0]
+        if ref["type"] == "ref/prompt" and ref["name"] not in self._prompts:
+            raise _no_prompt(ref["name"])
+        return self._invoke(engine, request, context, entry, asked, {}, complete_result)
 
     def _lister(
         self, member: str, table: Mapping[str, Registered]
@@ -651,6 +647,10 @@ def check_tool_name(name: str) -> None:
         raise LocalProtocolError(
             f"tool name {name!r}: 1 to 128 of the characters A-Z a-z 0-9 . _ - are allowed"
         )
+
+
+def _no_prompt(name: str) -> McpError:
+    return McpError(ErrorCode.INVALID_PARAMS, f"no prompt named {name[:128]!r}", {"name": name})
 
 
 def _text_param(request: IncomingRequest, key: str) -> str:

@@ -91,13 +91,24 @@ def prompt_result(value: Any, revision: Revision, description: str | None) -> An
 
 
 def complete_result(value: Any, revision: Revision) -> Any:
-    """A list of texts (the first 100 are sent) or a `CompleteResult` as it is."""
+    """A list of texts or a `CompleteResult`. The first 100 values are sent.
+
+    Raises LocalProtocolError for values that are no texts.
+    """
+    result: dict[str, Any] = {}
     if isinstance(value, (WireObject, Mapping)):
-        return value
-    values = list(value or ())
-    completion: dict[str, Any] = {"values": values[:MAX_COMPLETIONS], "total": len(values)}
-    completion["hasMore"] = len(values) > MAX_COMPLETIONS
-    return {"completion": completion}
+        result = to_wire(value, revision)
+        given = result.get("completion")
+        completion = dict(given) if isinstance(given, Mapping) else {}
+    else:
+        texts = value if isinstance(value, str) else list(value or ())
+        completion = {"values": texts, "total": len(texts), "hasMore": False}
+    values = completion.get("values")
+    if not isinstance(values, (list, tuple)) or not all(isinstance(text, str) for text in values):
+        raise LocalProtocolError("a completion handler returns a list of texts or a CompleteResult")
+    if len(values) > MAX_COMPLETIONS:
+        completion |= {"values": values[:MAX_COMPLETIONS], "hasMore": True}
+    return {**result, "completion": completion}
 
 
 def _text(text: str) -> dict[str, Any]:

@@ -17,7 +17,15 @@ from sansmcp import (
     Revision,
     ToolError,
 )
-from sansmcp.types import CallToolResult, PromptArgument, PromptMessage, TextContent, TextResourceContents
+from sansmcp.types import (
+    CallToolResult,
+    CompleteResult,
+    Completion,
+    PromptArgument,
+    PromptMessage,
+    TextContent,
+    TextResourceContents,
+)
 
 from .support import meta, request
 
@@ -332,6 +340,68 @@ def test_completion(version: str) -> None:
     completion = ask("completion/complete", params)["completion"]
     assert len(completion["values"]) == 100
     assert (completion["total"], completion["hasMore"]) == (120, True)
+
+
+GREET = {"type": "ref/prompt", "name": "greet"}
+TONE = {"name": "tone", "value": "k"}
+
+
+@pytest.mark.req("Z1", "W6")
+@ANY_ERA
+@pytest.mark.parametrize(
+    ("params", "told"),
+    [
+        ({"ref": {**GREET, "name": "nope"}, "argument": TONE}, "no prompt named 'nope'"),
+        ({"ref": {"type": "ref/other", "name": "greet"}, "argument": TONE}, "ref must be"),
+        ({"ref": {"type": ["ref/prompt"], "name": "greet"}, "argument": TONE}, "ref must be"),
+        ({"ref": {"type": "ref/resource", "name": "greet"}, "argument": TONE}, "ref must be"),
+        ({"ref": GREET, "argument": {**TONE, "value": 5}}, "argument must have"),
+        ({"ref": GREET, "argument": TONE, "context": 5}, "context must be"),
+        ({"ref": GREET, "argument": TONE, "context": {"arguments": []}}, "context.arguments"),
+        ({"ref": GREET, "argument": TONE, "context": {"arguments": {"a": 1}}}, "context.arguments"),
+    ],
+)
+def test_what_is_to_be_completed_has_to_be_said_properly(
+    version: str, params: dict[str, Any], told: str
+) -> None:
+    error = Asker(demo(), version).raw("completion/complete", params)["error"]
+    assert error["code"] == -32602
+    assert told in error["message"]
+
+
+@pytest.mark.req("Z1")
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        (("a", "b"), (["a", "b"], 2, False)),
+        (None, ([], 0, False)),
+        (CompleteResult(completion=Completion(values=["a"] * 101, total=500)), (["a"] * 100, 500, True)),
+        ({"completion": {"values": ["a"] * 101}}, (["a"] * 100, None, True)),
+        ({"completion": {"values": ["a"]}}, (["a"], None, None)),
+        ("abc", None),
+        ([1], None),
+        ({"values": []}, None),
+        ({"completion": {"values": "abc"}}, None),
+    ],
+)
+def test_what_a_completion_may_return(given: Any, sent: Any) -> None:
+    app = App("s")
+    app.prompt("greet")(lambda tone: tone)
+    app.completion(lambda ref, name, value, context: given)
+    reply = Asker(app, MODERN).raw("completion/complete", {"ref": GREET, "argument": TONE})
+    if sent is None:
+        assert reply["error"]["code"] == -32603
+    else:
+        completion = reply["result"]["completion"]
+        assert (completion["values"], completion.get("total"), completion.get("hasMore")) == sent
+
+
+@pytest.mark.req("U5")
+@ANY_ERA
+def test_the_arguments_of_a_prompt_are_text(version: str) -> None:
+    error = Asker(demo(), version).raw("prompts/get", {"name": "greet", "arguments": {"name": 5}})["error"]
+    assert (error["code"], error["data"]) == (-32602, {"name": "greet"})
+    assert "'name' must be a string" in error["message"]
 
 
 @pytest.mark.req("B11")
