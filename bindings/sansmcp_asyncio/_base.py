@@ -32,7 +32,7 @@ from ._waiting import Flag
 if TYPE_CHECKING:
     import asyncio
 
-    from sansmcp.spans import Span
+    from sansmcp.spans import Span, SpanHook
 
     from ._login import Login
 
@@ -143,17 +143,20 @@ class BaseClient(ABC):
         if on_progress is not None:
             options["progress"] = True
         self._check_open()
-        call = self._make(verb, arguments, options)
+        hook = self._callbacks.spans
+        if hook is None:
+            call = verb(*arguments, now=self._loop.time(), **options)
+        else:
+            call = self._make_traced(hook, verb, arguments, options)
         future: asyncio.Future[ResultReady | RequestFailed] = self._loop.create_future()
         self._waiting[call] = future
         if on_progress is not None:
             self._progress[call] = on_progress
         return call, future
 
-    def _make(self, verb: Callable[..., Call], arguments: tuple[Any, ...], options: dict[str, Any]) -> Call:
-        hook = self._callbacks.spans
-        if hook is None:
-            return verb(*arguments, now=self._loop.time(), **options)
+    def _make_traced(
+        self, hook: SpanHook, verb: Callable[..., Call], arguments: tuple[Any, ...], options: dict[str, Any]
+    ) -> Call:
         from sansmcp.spans import start_client_span
 
         span = start_client_span(hook, getattr(verb, "__name__", ""), arguments, options)
@@ -212,6 +215,12 @@ class BaseClient(ABC):
         self._listening.clear()
         self._events.put(SessionEnded(end))
 
+    def _end_told(self, event: ResultReady | RequestFailed) -> None:
+        """Tell who waits for the end of a call, once all that came before it was told."""
+        future = self._waiting.pop(event.call, None)
+        if future is not None and not future.done():
+            future.set_result(event)
+
     def _deliver(self, event: Event) -> None:
         if self._login is not None:
             self._login.take(event)
@@ -227,9 +236,12 @@ class BaseClient(ABC):
         if isinstance(event, (ResultReady, RequestFailed)):
             if self._spans:
                 self._end_span(event)
-            future = self._waiting.pop(event.call, None)
-            if future is not None and not future.done():
-                future.set_result(event)
+            if event.call in self._progress:  # after the reports of its progress
+                self._pump.tell(self._end_told, event)
+            else:
+                future = self._waiting.pop(event.call, None)
+                if future is not None and not future.done():
+                    future.set_result(event)
             return
         if isinstance(event, ProgressReported):
             callback = self._progress.get(event.call)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, Unpack, cast
+from typing import Any, Self, Unpack, cast
 
 from sansmcp.errors import ConnectionEnded, LocalProtocolError
-from sansmcp.events import Event, ProgressReported, RequestFailed, ResultReady
+from sansmcp.events import ProgressReported, RequestFailed, ResultReady
 from sansmcp.session.calls import Call
 from sansmcp_asyncio._base import BaseClient
 from sansmcp_asyncio._listen import ListenOptions
@@ -17,9 +18,6 @@ from sansmcp_asyncio._waiting import Flag
 from ._loop import Future, Loop, Signal
 from ._verbs import Verbs
 from ._waits import Changes, Events
-
-if TYPE_CHECKING:
-    import asyncio
 
 
 class Client(BaseClient, Verbs):
@@ -33,7 +31,7 @@ class Client(BaseClient, Verbs):
     _events: Events
     _pid = 0
 
-    @property
+    @cached_property
     def _threads(self) -> Loop:
         return cast(Loop, self._loop)
 
@@ -59,7 +57,7 @@ class Client(BaseClient, Verbs):
     ) -> Any:
         loop = self._threads
         call: Call | None = None
-        future: asyncio.Future[ResultReady | RequestFailed] | None = None
+        future: Any = None
         try:
             with loop.lock:
                 try:
@@ -68,9 +66,9 @@ class Client(BaseClient, Verbs):
                 except BaseException as error:
                     loop.interrupted(error)
                     raise
-            loop.wait(cast(Signal, future))
+            loop.wait(future)
         finally:
-            if call is not None and future is not None and (on_progress or not future.done()):
+            if call is not None and (on_progress is not None or not future.done()):
                 with loop.lock:
                     self._forget(call)
         if not future.done():
@@ -97,20 +95,9 @@ class Client(BaseClient, Verbs):
             raise LocalProtocolError("this process was forked from the one whose client this is")
         super()._check_open()
 
-    def _deliver(self, event: Event) -> None:
-        if isinstance(event, (ResultReady, RequestFailed)) and event.call in self._progress:
-            # After the reports of its progress, which are told without the lock.
-            if self._on_event is not None:
-                self._pump.tell(self._on_event, event)
-            self._threads.tell(self._end, event)
-        else:
-            super()._deliver(event)
-
-    def _end(self, event: ResultReady | RequestFailed) -> None:
+    def _end_told(self, event: ResultReady | RequestFailed) -> None:
         with self._threads.lock:
-            future = self._waiting.pop(event.call, None)
-            if future is not None and not future.done():
-                future.set_result(event)
+            super()._end_told(event)
 
     # start and end -------------------------------------------------------------------------------
 

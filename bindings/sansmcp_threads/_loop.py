@@ -12,6 +12,7 @@ a callback of the application runs.
 from __future__ import annotations
 
 import logging
+import math
 import os
 import selectors
 import socket
@@ -21,7 +22,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeAlias, TypeVar, cast
 
 from sansmcp.invocation import NeedsLoop
 
@@ -39,6 +40,8 @@ _POSIX: Final = os.name == "posix"
 _SLICE: Final = None if _POSIX else 0.1
 """Where a wait for a lock does not end with Ctrl-C, it is cut to pieces (seconds)."""
 
+_Ready: TypeAlias = list[tuple[selectors.SelectorKey, int]]
+
 _log: Final = logging.getLogger("sansmcp")
 
 
@@ -51,6 +54,7 @@ class Signal:
         self._loop = loop
         self._set = False
         self.sleepers: list[_Sleeper] = []
+        """Threads that wait for it while another one leads."""
 
     def is_set(self) -> bool:
         return self._set
@@ -59,8 +63,10 @@ class Signal:
 
     def set(self) -> None:
         self._set = True
-        for sleeper in self.sleepers:
-            self._loop.rouse(sleeper)
+        if self.sleepers:
+            for sleeper in self.sleepers:
+                sleeper.served = self._loop.rouse(sleeper)
+            self.sleepers.clear()
 
     def clear(self) -> None:
         self._set = False
@@ -72,7 +78,10 @@ class Future(Signal, Generic[T]):
     __slots__ = ("_error", "_value")
 
     def __init__(self, loop: Loop) -> None:
-        super().__init__(loop)
+        # What `Signal` does, without a call: there is one for every call of the application.
+        self._loop = loop
+        self._set = False
+        self.sleepers = []
         self._value: T | None = None
         self._error: BaseException | None = None
 
@@ -94,26 +103,26 @@ class Future(Signal, Generic[T]):
 class _Sleeper:
     """A thread that waits for another one to lead."""
 
-    __slots__ = ("asleep", "bell")
+    __slots__ = ("asleep", "bell", "served", "thread")
 
-    def __init__(self) -> None:
+    def __init__(self, thread: int) -> None:
         self.bell = threading.Lock()
         self.bell.acquire()
         self.asleep = True
+        self.served = False
+        """Whether it was roused because what it waits for has come: then nothing else is asked of it."""
+        self.thread = thread
 
 
 class Timer:
     """A call that comes at its time, unless it is cancelled."""
 
-    __slots__ = ("_timers", "_when", "call")
+    __slots__ = ("_timers", "call", "due")
 
     def __init__(self, timers: set[Timer], when: float, call: Callable[[], object]) -> None:
         self._timers = timers
-        self._when = when
+        self.due = when
         self.call = call
-
-    def when(self) -> float:
-        return self._when
 
     def cancel(self) -> None:
         self._timers.discard(self)
@@ -142,6 +151,8 @@ class Loop:
         self._selector = selectors.DefaultSelector()
         self._ready: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
         self._timers: set[Timer] = set()
+        self._due = math.inf
+        """No timer is due before."""
         self._wanted: dict[int, tuple[int, Callable[[int], object]]] = {}
         """What descriptors are watched for, and who is told."""
         self._changed: set[int] = set()
@@ -155,7 +166,11 @@ class Loop:
         self._asleep_until: float | None = None
         """Until when the leader waits for descriptors; None: it does not."""
         self._followers: dict[_Sleeper, None] = {}
+        self._heir: _Sleeper | None = None
+        """Who was roused to lead, and has not come yet."""
         self._keeper: threading.Thread | None = None
+        self._yields = False
+        """Whether somebody waits, or has, since the loop's own thread began to lead."""
         self._keeper_wakes = threading.Event()
         self._closed = False
         self._given_back = False
@@ -220,6 +235,7 @@ class Loop:
     def call_at(self, when: float, call: Callable[[], object]) -> Timer:
         timer = Timer(self._timers, when, call)
         self._timers.add(timer)
+        self._due = min(self._due, when)
         if self._asleep_until is not None and when < self._asleep_until:
             self.wake()
         return timer
@@ -240,6 +256,11 @@ class Loop:
     def tell(self, callback: Callable[..., object], *arguments: Any) -> None:
         """Call what the application gave us, without the lock, after what was told before."""
         self._told.append((callback, arguments))
+        if self._teller is not None:  # perhaps it sleeps, amid a callback that waits for something
+            for sleeper in self._followers:
+                if sleeper.thread == self._teller:
+                    self.rouse(sleeper)
+                    break
         self.wake()
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
@@ -268,114 +289,109 @@ class Loop:
         try:
             return self._wait(me, signal, until)
         except BaseException:
-            if self._leader == me:  # interrupted just before it led
-                self._leader = None
-                with self.lock:
-                    self._hand_over()
+            with self.lock:
+                if self._leader == me:
+                    self._asleep_until = self._leader = None
+                self._hand_over()
             raise
 
     def _wait(self, me: int, signal: Signal, until: float | None) -> bool:
+        leads = False
+        ready: _Ready = []
         while True:
+            sleeper: _Sleeper | None = None
             with self.lock:
-                over = self._closed or (until is not None and self.time() >= until)
-                if over or (signal.is_set() and not self._must_tell(me)):
-                    self._hand_over()
-                    return signal.is_set()
-                sleeper = None
-                if self._leader is None:
-                    self._leader = me
+                if leads:
+                    self._asleep_until = None
+                    self._take(ready)
+                elif self._leader is None:
+                    leads, self._leader = True, me
                     self._led += 1
+                    if self._ready and not self._closed:
+                        self._take([])
+                tells = self._must_tell(me)
+                if tells or signal._set or self._closed or (until is not None and self.time() >= until):
+                    if leads:
+                        leads, self._leader = False, None
+                    self._hand_over()
+                    if not tells:
+                        return signal._set
+                elif leads:
+                    timeout = self._sleep(until)
                 else:
-                    sleeper = _Sleeper()
-                    self._followers[sleeper] = None
-                    signal.sleepers.append(sleeper)
-                    if self._keeper is not None and self._leader == self._keeper.ident:
-                        self.wake()
-            if sleeper is None:
-                self._lead(signal, until)
-            else:
-                self._follow(sleeper, signal, until)
+                    sleeper = self._lie_down(me, signal)
+            if leads:
+                ready = self._selector.select(timeout)
+            elif sleeper is None:
+                self._tell_all()
+            elif self._follow(sleeper, signal, until) and not self._told:
+                return True
 
-    def _follow(self, sleeper: _Sleeper, signal: Signal, until: float | None) -> None:
+    def _lie_down(self, me: int, signal: Signal) -> _Sleeper:
+        sleeper = _Sleeper(me)
+        self._followers[sleeper] = None
+        signal.sleepers.append(sleeper)
+        if self._keeper is not None and self._leader == self._keeper.ident:
+            self._yields = True
+            self.wake()
+        return sleeper
+
+    def _follow(self, sleeper: _Sleeper, signal: Signal, until: float | None) -> bool:
+        """Sleep until there is something to look at. Returns whether the signal was set."""
         try:
             while sleeper.asleep:
                 left = -1.0 if until is None else max(until - self.time(), 0.0)
                 if _SLICE is not None:
                     left = _SLICE if left < 0 else min(left, _SLICE)
                 if sleeper.bell.acquire(timeout=left) or (until is not None and self.time() >= until):
-                    return
+                    break
         finally:
-            with self.lock:
-                self._followers.pop(sleeper, None)
-                with suppress(ValueError):
-                    signal.sleepers.remove(sleeper)
-                if self._leader is None:
-                    self._hand_over()
+            if not sleeper.served:
+                with self.lock:
+                    self._followers.pop(sleeper, None)
+                    with suppress(ValueError):
+                        signal.sleepers.remove(sleeper)
+                    if self._heir is sleeper:
+                        self._heir = None
+        return sleeper.served
 
-    def rouse(self, sleeper: _Sleeper) -> None:
-        """Let a follower look whether what it waits for has come."""
-        if sleeper in self._followers:
-            del self._followers[sleeper]
-            sleeper.asleep = False
-            sleeper.bell.release()
+    def rouse(self, sleeper: _Sleeper) -> bool:
+        """Let a follower look whether what it waits for has come. False: it was roused before."""
+        if sleeper not in self._followers:
+            return False
+        del self._followers[sleeper]
+        sleeper.asleep = False
+        sleeper.bell.release()
+        return True
 
     def _hand_over(self) -> None:
         """Somebody else may lead: without this nobody would. The last one to leave gives all back."""
         if self._leader is not None:
             return
-        if self._followers:
-            self.rouse(next(iter(self._followers)))
+        if self._followers and self._heir is None:
+            self._heir = next(iter(self._followers))
+            self.rouse(self._heir)
         if self._closed:
             self._give_back()
 
-    def _lead(self, signal: Signal | None, until: float | None) -> bool:
-        """Drive until `signal` is set, or there are callbacks to make. Without one: until others wait.
-
-        Returns whether another thread was let lead.
-        """
-        ready: list[tuple[selectors.SelectorKey, int]] = []
-        try:
-            while True:
-                with self.lock:
-                    self._asleep_until = None
-                    try:
-                        self._take(ready)
-                    except BaseException as error:
-                        self.interrupted(error)
-                        raise
-                    if self._told or self._closed:
-                        break
-                    if self._followers if signal is None else signal.is_set():
-                        break
-                    timeout = self._sleep(until)
-                    if timeout is not None and until is not None and self.time() >= until:
-                        break
-                ready = self._selector.select(timeout)
-        finally:
-            self._asleep_until = None
-            self._leader = None
-            with self.lock:
-                others = bool(self._followers)
-                self._hand_over()
-        self._tell_all()
-        return others
-
-    def _take(self, ready: list[tuple[selectors.SelectorKey, int]]) -> None:
+    def _take(self, ready: _Ready) -> None:
         """Let everybody do what there is to do."""
-        for key, events in ready:
-            # A descriptor that was closed meanwhile may be another one by now; its number was unwatched.
-            if key.fd not in self._changed:
-                self._do(key.data, events)
-        if self._timers:
-            now = self.time()
-            for timer in [t for t in self._timers if t.when() <= now]:
-                timer.cancel()
-                self._do(timer.call)
-        for _ in range(len(self._ready)):
-            call, arguments = self._ready.popleft()
-            self._do(call, *arguments)
-        while self._changed:
-            self._rewatch(self._changed.pop())
+        try:
+            for key, events in ready:
+                # A descriptor that was closed meanwhile may be another one by now: its number was unwatched.
+                if key.fd not in self._changed:
+                    self._do(key.data, events)
+            if self._timers and self._due <= (now := self.time()):
+                for timer in [t for t in self._timers if t.due <= now]:
+                    timer.cancel()
+                    self._do(timer.call)
+                self._due = min((t.due for t in self._timers), default=math.inf)
+            for _ in range(len(self._ready)):
+                call, arguments = self._ready.popleft()
+                self._do(call, *arguments)
+        except BaseException as error:
+            self.interrupted(error)
+            raise
 
     def _do(self, call: Callable[..., object], *arguments: Any) -> None:
         # Not the fault of the thread that happens to lead. Whoever it is of has ended what it belongs to.
@@ -401,14 +417,14 @@ class Loop:
 
     def _sleep(self, until: float | None) -> float | None:
         """Seconds that the leader may wait for descriptors; None: for ever."""
-        when = min((t.when() for t in self._timers), default=None)
-        if until is not None:
-            when = until if when is None else min(when, until)
-        self._asleep_until = float("inf") if when is None else when
-        if self._ready or self._changed:  # only now: who adds to them looks whether anybody sleeps
+        while self._changed:
+            self._rewatch(self._changed.pop())
+        when = self._due if until is None or self._due < until else until
+        self._asleep_until = when
+        if self._ready:  # only now: who adds to them looks whether anybody sleeps
             self._asleep_until = None
             return 0.0
-        return None if when is None else max(when - self.time(), 0.0)
+        return None if when == math.inf else max(when - self.time(), 0.0)
 
     # callbacks -----------------------------------------------------------------------------------
 
@@ -432,7 +448,10 @@ class Loop:
                     self.call_exception_handler({"message": f"{callback!r} raised", "exception": error})
         finally:
             if not nested and self._teller == me:
-                self._teller = None
+                with self.lock:
+                    self._teller = None
+                    if self._told:  # told too late for this thread, perhaps, which need not come back
+                        self.wake()
 
     # the loop's own thread -----------------------------------------------------------------------
 
@@ -453,9 +472,29 @@ class Loop:
             with self.lock:
                 alone = self._leader is None and led == self._led and not self._closed
                 if alone:
-                    self._leader = me
+                    self._leader, self._yields = me, False
             # Whoever was let lead has not begun to, perhaps: it would wait for this thread once more.
-            alone = alone and not self._lead(None, None)
+            alone = alone and not self._stand_in(me)
+
+    def _stand_in(self, me: int) -> bool:
+        """Lead until somebody waits, or there are callbacks to make. Returns whether somebody does."""
+        ready: _Ready = []
+        try:
+            while True:
+                with self.lock:
+                    self._asleep_until = None
+                    self._take(ready)
+                    if self._yields or self._closed or self._must_tell(me):
+                        break
+                    timeout = self._sleep(None)
+                ready = self._selector.select(timeout)
+        finally:
+            with self.lock:
+                self._asleep_until = self._leader = None
+                yields = self._yields
+                self._hand_over()
+        self._tell_all()
+        return yields
 
     def close(self) -> None:
         """End the loop's own thread and give back what the loop holds. Without the lock. Harmless twice.

@@ -126,19 +126,32 @@ class _Writer(Writer):
     def write(self, data: bytes) -> None:
         if self._fd < 0 or self._finishing:
             return
-        self._parts.append(memoryview(data))
-        self.pending += len(data)
-        if len(self._parts) == 1:
-            self._flush(0)
+        sent = 0
+        if not self._parts:
+            try:
+                sent = os.write(self._fd, data)
+            except BlockingIOError:
+                pass
+            except OSError as error:
+                self._break(str(error))
+                return
+            if sent == len(data):
+                return
+            self._loop.watch(self._fd, self._always | WRITE, self._flush)
+        self._parts.append(memoryview(data)[sent:])
+        self.pending += len(data) - sent
         if self.pending > CHUNK and not self._paused:
             self._paused = True
             self._on_paused(True)
 
+    def _break(self, reason: str) -> None:
+        self.close()
+        self._on_end(reason)
+
     def _flush(self, events: int) -> None:
         parts = self._parts
-        if events and not parts:
-            self.close()
-            self._on_end("nobody reads it any more")
+        if not parts:
+            self._break("nobody reads it any more")
             return
         try:
             while parts:
@@ -151,15 +164,15 @@ class _Writer(Writer):
         except BlockingIOError:
             pass
         except OSError as error:
-            self.close()
-            self._on_end(str(error))
+            self._break(str(error))
             return
-        if events or parts:
-            self._loop.watch(self._fd, self._always | (WRITE if parts else 0), self._flush)
-        if not parts and self._paused:
+        if parts:
+            return
+        self._loop.watch(self._fd, self._always, self._flush)
+        if self._paused:
             self._paused = False
             self._on_paused(False)
-        if not parts and self._finishing:
+        if self._finishing:
             self.close()
 
     def finish(self) -> None:
