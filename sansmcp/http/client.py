@@ -33,6 +33,7 @@ from ..events import (
     AbandonRequest,
     CloseConnection,
     EraDecided,
+    Event,
     ListChanged,
     ListKind,
     Reconnect,
@@ -66,6 +67,15 @@ CLOSE_WAIT: Final = 5.0
 
 ENDPOINT_WAIT: Final = 5.0
 """Seconds for the `endpoint` event of HTTP+SSE, where the engine has no probe timeout to go by."""
+
+_HANDLED: Final[frozenset[type[Event]]] = frozenset(
+    {
+        *(SendRequest, SendNotification, SendResponse, AbandonRequest, CloseConnection, Reconnect),
+        *(ResultReady, RequestFailed, SubscriptionClosed, SubscriptionInterrupted),
+        *(ListChanged, SessionStarted, EraDecided),
+    }
+)
+"""Events of the engine that mean something here. All others are passed on as they are."""
 
 _GOODBYE: Final = "goodbye"
 _ENDPOINT: Final = "endpoint"
@@ -237,37 +247,48 @@ class HttpClient(Sessions):
     # the engine's events -------------------------------------------------------------------------
 
     def _pump(self) -> None:
-        self._tick(self.engine.now)  # its verbs are called past this transport
-        while (event := self.engine.next_event()) is not None:
-            match event:
-                case SendRequest() | SendNotification():
-                    if not self._closed:
-                        self._send(event)
-                case SendResponse():
-                    if not self._closed:
-                        self._post_message(event.data, self._session_headers(), None)
-                case AbandonRequest(call=call):
-                    self._let_go(call)
-                case ResultReady(call=call) | RequestFailed(call=call):
-                    self._let_go(call)
-                    self._repeated.discard(call.number)
-                    self._mismatched.pop(call, None)
-                    if call is self._relisting:
-                        self._relisted(event)
-                    else:
-                        self._events.append(event)
-                case SubscriptionClosed(call=call) | SubscriptionInterrupted(call=call):
-                    self._let_go(call)
-                    self._events.append(event)
-                case CloseConnection():
-                    self._end()
-                case Reconnect():
-                    self._begin_old()
-                case _:
-                    self._events.append(event)
-                    self._look_at(event)
+        engine = self.engine
+        event = engine.next_event()
+        if event is not None:
+            self._tick(engine.now)  # its verbs are called past this transport
+        while event is not None:
+            if type(event) in _HANDLED:
+                self._handle(event)
+            else:
+                self._events.append(event)
+            event = engine.next_event()
 
-    def _look_at(self, event: object) -> None:
+    def _handle(self, event: Event) -> None:
+        """Carry out an event, or see what it means here."""
+        match event:
+            case SendRequest() | SendNotification():
+                if not self._closed:
+                    self._send(event)
+            case SendResponse():
+                if not self._closed:
+                    self._post_message(event.data, self._session_headers(), None)
+            case AbandonRequest(call=call):
+                self._let_go(call)
+            case ResultReady(call=call) | RequestFailed(call=call):
+                self._let_go(call)
+                self._repeated.discard(call.number)
+                self._mismatched.pop(call, None)
+                if call is self._relisting:
+                    self._relisted(event)
+                else:
+                    self._events.append(event)
+            case SubscriptionClosed(call=call) | SubscriptionInterrupted(call=call):
+                self._let_go(call)
+                self._events.append(event)
+            case CloseConnection():
+                self._end()
+            case Reconnect():
+                self._begin_old()
+            case _:
+                self._events.append(event)
+                self._look_at(event)
+
+    def _look_at(self, event: Event) -> None:
         """What the application is told, and what it means here."""
         match event:
             case ListChanged(kind=ListKind.TOOLS):

@@ -127,7 +127,8 @@ class Carrier(ABC):
 
     def next_op(self) -> ClientExchangeOp | None:
         """The next thing to do, or None."""
-        self._pump()
+        if not self._ops:
+            self._pump()
         return self._ops.popleft() if self._ops else None
 
     def next_event(self) -> Event | None:
@@ -160,7 +161,7 @@ class Carrier(ABC):
 
     def response_data(self, exchange: ExchangeId, data: bytes, now: float) -> None:
         """A piece of a response's body came, however it was cut."""
-        self._tick(now)
+        self._now = max(self._now, now)
         self._pump()
         ex = self._exchanges.get(exchange)
         if ex is None:

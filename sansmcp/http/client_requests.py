@@ -44,6 +44,7 @@ _OURS: Final = frozenset(
         *("connection", "content-length", "host", "te", "trailer", "transfer-encoding", "upgrade"),
     }
 )
+_BOTH: Final = f"{JSON}, {EVENT_STREAM}"
 _NAME: Final = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz")
 
 
@@ -96,7 +97,7 @@ class Requests(Streams):
 
     def _post_headers(self, about: list[tuple[str, str]]) -> list[tuple[str, str]]:
         return [
-            ("accept", f"{JSON}, {EVENT_STREAM}"),
+            ("accept", _BOTH),
             ("accept-encoding", "identity"),
             ("content-type", JSON),
             *about,
@@ -365,8 +366,9 @@ class Requests(Streams):
             if "error" in value:
                 if ex.awaited and self._take_error(ex, value):
                     return
-            elif ex.modern and ex.message["method"] == Method.LIST_TOOLS and ex.awaited and _same(value.get("id"), ex):
-                self._look_at_tools(ex, value.get("result"))
+            elif ex.modern and ex.message["method"] == Method.LIST_TOOLS:
+                if ex.awaited and _same(value.get("id"), ex):
+                    self._look_at_tools(ex, value.get("result"))
         # What a legacy server asks on the stream of a call, it asks for that call.
         origin = ex.id if call is None or call.internal else call
         self.engine.receive_message(value, now=self._now, origin=origin)

@@ -175,7 +175,8 @@ class HttpConnector:
 
     def next_op(self) -> Op | None:
         """The next thing to do, or None."""
-        self._pump()
+        if not self._ops:
+            self._pump()
         return self._ops.popleft() if self._ops else None
 
     def next_event(self) -> Event | None:
@@ -347,8 +348,9 @@ class HttpConnector:
                 self._on_fault(c, fault, "the head of the response is malformed")
                 return
             self._events.append(DeviationTolerated(fault, "the head of a response was read all the same"))
-        said = _KEEP.search(head.headers.get("keep-alive", ""))
-        c.keep = None if said is None else max(int(said[1]) - _KEEP_MARGIN, 0.0)
+        said = head.headers.get("keep-alive")
+        seconds = None if said is None else _KEEP.search(said)
+        c.keep = None if seconds is None else max(int(seconds[1]) - _KEEP_MARGIN, 0.0)
         if media_type(head.headers.get("content-type")) == EVENT_STREAM:
             c.codec.set_max_body(None)
             c.place.pool.streams(c.id, self._now)
@@ -390,10 +392,12 @@ class HttpConnector:
 
     def _pump(self) -> None:
         """Carry out what the client wants."""
-        while True:
+        client = self.client
+        op = client.next_op()
+        while op is not None or self._aborted:
             starts: dict[ExchangeId, tuple[Url | None, bool, HttpRequest]] = {}
             aborts: list[ExchangeId] = []
-            while (op := self.client.next_op()) is not None:
+            while op is not None:
                 match op:
                     case StartExchange(exchange=exchange, request=request):
                         starts[exchange] = None, False, request
@@ -402,6 +406,7 @@ class HttpConnector:
                     case AbortExchange(exchange=exchange):
                         if starts.pop(exchange, None) is None:
                             aborts.append(exchange)
+                op = client.next_op()
             if self._aborted:
                 aborts = [*self._jobs, *starts]
                 starts.clear()
@@ -424,10 +429,12 @@ class HttpConnector:
                 place.jobs += 1
                 place.pool.ask(exchange, self._now, once=not job.repeatable)
                 self._decide(place)
-        if self.client.finished:
+            op = client.next_op()
+        if client.finished:
             for c in list(self._conns.values()):
                 self._close(c)
-        self._leave()
+        if self._away:
+            self._leave()
 
     def _place_of(self, url: Url | None, guarded: bool) -> Place | None:
         """Where `url` is, None: the server itself. None for one place too many."""
@@ -490,8 +497,9 @@ class HttpConnector:
         request = job.request
         job.conn, job.sent_at = c.id, self._now
         c.exchange, c.reused, c.keep = exchange, reused, None
-        target, fixed = c.place.prefix + request.target, c.place.fixed
-        c.codec.send_request(request.method, target, request.headers, request.body, fixed=fixed)
+        place = c.place
+        target, fields = place.prefix + request.target, place.fields(request.headers)
+        c.codec.send_request(request.method, target, body=request.body, fixed=fields)
         self._write(c)
 
     def _write(self, c: _Connection) -> None:

@@ -12,6 +12,7 @@ import attrs
 
 from ..ops import ConnectionId
 from ..wire.http1 import FieldBlock
+from .exchange import Headers
 from .pool import Pool, PoolPolicy
 from .proxy import Proxy
 from .url import Origin, Url
@@ -45,16 +46,25 @@ class Place:
         self.policy: Final = policy
         self.pool: Final = Pool(policy, numbers)
         self.proxy: Final = proxy
-        self.fixed = FieldBlock([("host", url.authority)])
+        self._fixed = [("host", url.authority)]
         """Header fields that every request has."""
         self.prefix = ""
         """What stands before the target, for a proxy that is told where to go by that."""
         if proxy is not None and not self.tls:
             self.prefix = f"http://{url.authority}"
-            self.fixed = FieldBlock([("host", url.authority), *credentials(proxy)])
+            self._fixed += credentials(proxy)
+        self._last: tuple[Headers, FieldBlock] = [], FieldBlock(self._fixed)
         self.jobs = 0
         """Exchanges that are not over."""
         self.connections = 0
+
+    def fields(self, headers: Headers) -> FieldBlock:
+        """The fields of a request with these `headers`. Those of the last one are not encoded again."""
+        last, block = self._last
+        if headers != last:
+            block = FieldBlock([*self._fixed, *headers])
+            self._last = list(headers), block
+        return block
 
     @property
     def authority(self) -> str:

@@ -243,12 +243,14 @@ class Pool:
 
     @property
     def _room(self) -> bool:
-        dialling = sum(exchange is not None for exchange in self._dialling.values())
+        dialling = 0
+        if self._dialling:
+            dialling = sum(exchange is not None for exchange in self._dialling.values())
         streams = min(len(self._streams), self._policy.max_streams)
         return dialling + len(self._busy) - streams < self._policy.max_requests
 
     def _assign(self, now: float) -> None:
-        while self.waits and self._room:
+        while (self._waiting or self._again) and self._room:
             queue = self._again or self._waiting
             fresh = queue is self._again
             exchange, once = queue.popitem(last=False)

@@ -10,9 +10,18 @@ from typing import Final
 from ..errors import LocalProtocolError, PeerFault
 from ..limits import CLIENT_LIMITS, Limits
 from .http1_body import BodyReader, ChunkedBody, EndlessBody, SizedBody
-from .http1_connection import BODYLESS, CLOSE, NO_FIELDS, Http1Connection, Reading, Writing
+from .http1_connection import BODYLESS, CLOSE, Http1Connection, Reading, Writing
 from .http1_events import BodyEnd, HttpEvent, HttpFault, InformationalHead, ResponseHead
-from .http1_head import FieldBlock, Fields, HeadProblem, LastHead, encode_request, read_response, wants_close
+from .http1_head import (
+    NO_FIELDS,
+    FieldBlock,
+    Fields,
+    HeadProblem,
+    LastHead,
+    encode_request,
+    read_response,
+    wants_close,
+)
 
 _WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
 

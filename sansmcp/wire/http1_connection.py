@@ -14,9 +14,8 @@ from ..errors import LocalProtocolError, PeerFault
 from ..limits import Limits
 from .http1_body import BodyReader, SizedBody
 from .http1_events import BodyData, BodyEnd, ConnectionClosed, HttpEvent, HttpFault
-from .http1_head import FieldBlock, HeadBuffer
+from .http1_head import HeadBuffer
 
-NO_FIELDS: Final = FieldBlock()
 BODYLESS: Final = frozenset({204, 304})
 """The statuses of responses that have no body."""
 CRLF: Final = b"\r\n"

@@ -394,7 +394,7 @@ class FieldBlock:
 
 def encode_request(method: str, target: str, fixed: FieldBlock, headers: Fields) -> bytes:
     """Return the begin of the head of a request, without its length and its blank line."""
-    more = FieldBlock(headers)
+    more = FieldBlock(headers) if headers else NO_FIELDS
     if not _METHOD.fullmatch(method):
         raise LocalProtocolError(f"{method!r} is no method")
     if not _TARGET.fullmatch(target):
@@ -433,3 +433,6 @@ def _encode(fields: Fields) -> bytes:
     if (ours := _OURS.search(block)) is not None:
         raise LocalProtocolError(f"{ours[1]} is written by the connection itself")
     return block.encode("ascii")
+
+
+NO_FIELDS: Final = FieldBlock()

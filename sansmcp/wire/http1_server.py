@@ -11,9 +11,9 @@ from typing import Final
 from ..errors import LocalProtocolError, PeerFault
 from ..limits import SERVER_LIMITS, Limits
 from .http1_body import ChunkedBody, SizedBody
-from .http1_connection import BODYLESS, CLOSE, CRLF, NO_FIELDS, Http1Connection, Reading, Writing
+from .http1_connection import BODYLESS, CLOSE, CRLF, Http1Connection, Reading, Writing
 from .http1_events import HttpEvent, HttpFault, RequestHead
-from .http1_head import FieldBlock, Fields, HeadProblem, LastHead, encode_response, read_request
+from .http1_head import NO_FIELDS, FieldBlock, Fields, HeadProblem, LastHead, encode_response, read_request
 
 _EMPTY: Final = b"content-length: 0\r\n"
 _CHUNKED: Final = b"transfer-encoding: chunked\r\n"
