@@ -46,11 +46,8 @@ if TYPE_CHECKING:
         ResourceContents,
         ResourceLink,
         Role,
-        SamplingMessageContentBlock,
         TextContent,
         TextResourceContents,
-        ToolResultContent,
-        ToolUseContent,
         UnknownContent,
         UnknownResourceContents,
     )
@@ -82,6 +79,7 @@ if TYPE_CHECKING:
         UnsupportedProtocolVersionErrorData,
         URLElicitationRequiredErrorData,
     )
+    from .handshake import InitializeRequestParams, InitializeResult
     from .icons import Icon
     from .lifecycle import (
         ClientCapabilities,
@@ -90,14 +88,9 @@ if TYPE_CHECKING:
         DiscoverResult,
         ElicitationCapability,
         Implementation,
-        InitializeRequestParams,
-        InitializeResult,
         ListChangedCapability,
-        NotificationMetaObject,
         PromptsCapability,
-        RequestMetaObject,
         ResourcesCapability,
-        ResultMetaObject,
         RootsCapability,
         SamplingCapability,
         ServerCapabilities,
@@ -109,7 +102,14 @@ if TYPE_CHECKING:
         ToolsCapability,
         declares,
     )
+    from .listening import (
+        SubscriptionsAcknowledgedNotificationParams,
+        SubscriptionsListenRequestParams,
+        SubscriptionsListenResult,
+        SubscriptionsListenResultMetaObject,
+    )
     from .logging import LoggingLevel, LoggingMessageNotificationParams, SetLevelRequestParams
+    from .meta import NotificationMetaObject, RequestMetaObject, ResultMetaObject
     from .methods import METHODS, Direction, Kind, Method, MethodSpec, in_revision, spec_for
     from .mrtr import (
         CreateMessageRequest,
@@ -135,6 +135,7 @@ if TYPE_CHECKING:
         ReadResourceRequestParams,
         ReadResourceResult,
         Resource,
+        ResourceRequestParams,
         ResourceTemplate,
         ResourceUpdatedNotificationParams,
         SubscribeRequestParams,
@@ -148,7 +149,6 @@ if TYPE_CHECKING:
         PaginatedRequestParams,
         PaginatedResult,
         RequestParams,
-        ResourceRequestParams,
         Result,
         TaskMetadata,
     )
@@ -159,14 +159,13 @@ if TYPE_CHECKING:
         ModelHint,
         ModelPreferences,
         SamplingMessage,
+        SamplingMessageContentBlock,
         ToolChoice,
+        ToolResultContent,
+        ToolUseContent,
     )
     from .subscriptions import (
         SubscriptionFilter,
-        SubscriptionsAcknowledgedNotificationParams,
-        SubscriptionsListenRequestParams,
-        SubscriptionsListenResult,
-        SubscriptionsListenResultMetaObject,
     )
     from .tasks import (
         RELATED_TASK,
@@ -206,30 +205,27 @@ _HOME = {
         ),
         "content": (
             "Annotations AudioContent BlobResourceContents ContentBlock EmbeddedResource "
-            "ImageContent ResourceContents ResourceLink Role SamplingMessageContentBlock "
-            "TextContent TextResourceContents ToolResultContent ToolUseContent "
+            "ImageContent ResourceContents ResourceLink Role TextContent TextResourceContents "
             "UnknownContent UnknownResourceContents"
         ),
         "icons": "Icon",
         "results": (
             "CacheableResult EmptyResult InputResponseRequestParams NotificationParams "
-            "PaginatedRequestParams PaginatedResult RequestParams ResourceRequestParams "
+            "PaginatedRequestParams PaginatedResult RequestParams "
             "Result TaskMetadata"
         ),
         "lifecycle": (
             "ClientCapabilities ClientTaskRequestsCapability ClientTasksCapability "
-            "DiscoverResult ElicitationCapability Implementation InitializeRequestParams "
-            "InitializeResult ListChangedCapability NotificationMetaObject "
-            "PromptsCapability RequestMetaObject ResourcesCapability ResultMetaObject "
-            "RootsCapability SamplingCapability ServerCapabilities "
+            "DiscoverResult ElicitationCapability Implementation ListChangedCapability "
+            "PromptsCapability ResourcesCapability RootsCapability SamplingCapability ServerCapabilities "
             "ServerTaskRequestsCapability ServerTasksCapability TaskElicitationCapability "
             "TaskSamplingCapability TaskToolsCapability ToolsCapability declares"
         ),
         "tools": ("CallToolRequestParams CallToolResult ListToolsResult Tool ToolAnnotations ToolExecution"),
         "resources": (
             "ListResourceTemplatesResult ListResourcesResult ReadResourceRequestParams "
-            "ReadResourceResult Resource ResourceTemplate ResourceUpdatedNotificationParams "
-            "SubscribeRequestParams UnsubscribeRequestParams"
+            "ReadResourceResult Resource ResourceRequestParams ResourceTemplate "
+            "ResourceUpdatedNotificationParams SubscribeRequestParams UnsubscribeRequestParams"
         ),
         "prompts": (
             "GetPromptRequestParams GetPromptResult ListPromptsResult Prompt PromptArgument PromptMessage"
@@ -238,17 +234,19 @@ _HOME = {
             "CompleteRequestParams CompleteResult Completion CompletionArgument "
             "CompletionContext PromptReference Reference ResourceTemplateReference"
         ),
+        "handshake": "InitializeRequestParams InitializeResult",
+        "meta": "NotificationMetaObject RequestMetaObject ResultMetaObject",
+        "listening": (
+            "SubscriptionsAcknowledgedNotificationParams SubscriptionsListenRequestParams "
+            "SubscriptionsListenResult SubscriptionsListenResultMetaObject"
+        ),
         "logging": "LoggingLevel LoggingMessageNotificationParams SetLevelRequestParams",
         "notifications": "CancelledNotificationParams ProgressNotificationParams",
-        "subscriptions": (
-            "SubscriptionFilter SubscriptionsAcknowledgedNotificationParams "
-            "SubscriptionsListenRequestParams SubscriptionsListenResult "
-            "SubscriptionsListenResultMetaObject"
-        ),
+        "subscriptions": "SubscriptionFilter",
         "roots": "ListRootsRequestParams ListRootsResult Root",
         "sampling": (
             "CreateMessageRequestParams CreateMessageResult ModelHint ModelPreferences "
-            "SamplingMessage ToolChoice"
+            "SamplingMessage SamplingMessageContentBlock ToolChoice ToolResultContent ToolUseContent"
         ),
         "elicitation": (
             "BooleanSchema ElicitRequestFormParams ElicitRequestParams "

@@ -11,16 +11,13 @@ from typing import Any
 from ..revisions import LEGACY_REVISIONS, Revision
 from .base import (
     JsonObject,
-    ProgressToken,
-    RequestId,
     WireObject,
     snake_case,
     wire,
     wire_type,
 )
 from .icons import Icon
-from .logging import LoggingLevel
-from .results import CacheableResult, RequestParams, Result
+from .results import CacheableResult
 
 _LAST_LEGACY = LEGACY_REVISIONS[-1]
 _MODERN = Revision.V2026_07_28
@@ -176,28 +173,6 @@ class ServerCapabilities(WireObject):
     """Settings per extension id; an empty object: supported, nothing to set."""
 
 
-@wire_type(until=_LAST_LEGACY)
-class InitializeRequestParams(RequestParams):
-    """Params of ``initialize``: opens a legacy connection."""
-
-    protocol_version: str
-    """The newest legacy version that the client speaks."""
-    capabilities: ClientCapabilities
-    client_info: Implementation
-
-
-@wire_type(until=_LAST_LEGACY)
-class InitializeResult(Result):
-    """The server's answer to ``initialize``."""
-
-    protocol_version: str
-    """The version to speak from here on."""
-    capabilities: ServerCapabilities
-    server_info: Implementation
-    instructions: str | None = None
-    """How to use the server, for a model."""
-
-
 @wire_type(since=_MODERN)
 class DiscoverResult(CacheableResult):
     """The server's answer to ``server/discover``."""
@@ -207,33 +182,6 @@ class DiscoverResult(CacheableResult):
     capabilities: ServerCapabilities
     instructions: str | None = None
     """How to use the server, for a model."""
-
-
-@wire_type(since=_MODERN, firm=True)
-class RequestMetaObject(WireObject):
-    """The `_meta` of a modern client request."""
-
-    protocol_version: str = wire("io.modelcontextprotocol/protocolVersion")
-    client_capabilities: ClientCapabilities = wire("io.modelcontextprotocol/clientCapabilities")
-    client_info: Implementation | None = wire("io.modelcontextprotocol/clientInfo", default=None, firm=False)
-    log_level: LoggingLevel | None = wire("io.modelcontextprotocol/logLevel", default=None)
-    """The least severe level of which the client wants log messages during this request."""
-    progress_token: ProgressToken | None = None
-
-
-@wire_type(since=_MODERN)
-class ResultMetaObject(WireObject):
-    """The `_meta` of a modern result."""
-
-    server_info: Implementation | None = wire("io.modelcontextprotocol/serverInfo", default=None)
-
-
-@wire_type(since=_MODERN)
-class NotificationMetaObject(WireObject):
-    """The `_meta` of a modern notification."""
-
-    subscription_id: RequestId | None = wire("io.modelcontextprotocol/subscriptionId", default=None)
-    """The subscription on whose stream it came: the id of its ``subscriptions/listen``."""
 
 
 def declares(capabilities: ClientCapabilities | ServerCapabilities, path: str) -> bool:

@@ -14,7 +14,7 @@ from .results import (
     CacheableResult,
     InputResponseRequestParams,
     NotificationParams,
-    ResourceRequestParams,
+    RequestParams,
 )
 
 
@@ -84,6 +84,13 @@ class ReadResourceResult(CacheableResult):
     """The contents of a resource, or of the resources inside it."""
 
     contents: list[ResourceContents]
+
+
+@wire_type(since=Revision.V2025_11_25)
+class ResourceRequestParams(RequestParams):
+    """Params of the methods that are about one resource."""
+
+    uri: str
 
 
 @wire_type(until=LATEST_LEGACY)

@@ -103,13 +103,6 @@ class PaginatedRequestParams(RequestParams):
     """`next_cursor` of the page before; absent for the first page."""
 
 
-@wire_type(since=Revision.V2025_11_25)
-class ResourceRequestParams(RequestParams):
-    """Params of the methods that are about one resource."""
-
-    uri: str
-
-
 @wire_type
 class NotificationParams(WireObject):
     """What the params of every notification have."""

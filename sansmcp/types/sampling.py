@@ -6,15 +6,54 @@ Specification: 2026-07-28, client/sampling.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import ClassVar, Literal, TypeAlias
 
 from ..revisions import Revision
-from .base import JsonObject, WireObject, wire, wire_type
-from .content import Role, SamplingMessageContentBlock, TextContent, ToolResultContent, ToolUseContent
+from .base import UNSET, JsonObject, JsonValue, Unset, WireObject, wire, wire_type
+from .content import AudioContent, ContentBlock, ImageContent, Role, TextContent, UnknownContent
 from .results import TaskMetadata
 from .tools import Tool
 
 _11 = Revision.V2025_11_25
+
+
+@wire_type(tag="type", since=Revision.V2025_11_25)
+class ToolUseContent(WireObject):
+    """A model's wish, in a sampling message, to have a tool called."""
+
+    type: ClassVar[Literal["tool_use"]] = "tool_use"
+    id: str
+    """Names this use; the matching `ToolResultContent` repeats it."""
+    name: str
+    input: JsonObject = wire(secret=True)
+    """The tool's arguments."""
+    meta: JsonObject | None = wire("_meta", default=None, kw_only=True, secret=True)
+
+    def stand_in(self, revision: Revision) -> TextContent:
+        return TextContent(f"[use of tool {self.name}]")
+
+
+@wire_type(tag="type", since=Revision.V2025_11_25)
+class ToolResultContent(WireObject):
+    """What came of a `ToolUseContent`."""
+
+    type: ClassVar[Literal["tool_result"]] = "tool_result"
+    tool_use_id: str
+    content: list[ContentBlock]
+    structured_content: JsonValue | Unset = wire(default=UNSET, before=(Revision.V2026_07_28, "JsonObject"))
+    """The result as JSON; an object before 2026-07-28."""
+    is_error: bool | None = wire(default=None, firm=True)
+    meta: JsonObject | None = wire("_meta", default=None, kw_only=True, secret=True)
+
+    def stand_in(self, revision: Revision) -> TextContent:
+        texts = [block.text for block in self.content if isinstance(block, TextContent)]
+        return TextContent("\n".join(texts))
+
+
+SamplingMessageContentBlock: TypeAlias = (
+    TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent | UnknownContent
+)
+"""A block of a sampling message."""
 
 
 @wire_type

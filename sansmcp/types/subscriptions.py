@@ -1,14 +1,12 @@
-"""The stream of changes that a modern client opens.
+"""What a modern client is to be told of.
 
 Specification: 2026-07-28, basic/patterns/subscriptions.
 """
 
 from __future__ import annotations
 
-from ..revisions import MODERN_REVISIONS, Revision
-from .base import JsonObject, RequestId, WireObject, wire, wire_type
-from .lifecycle import Implementation
-from .results import NotificationParams, RequestParams, Result
+from ..revisions import Revision
+from .base import WireObject, wire_type
 
 _MODERN = Revision.V2026_07_28
 
@@ -22,44 +20,3 @@ class SubscriptionFilter(WireObject):
     resources_list_changed: bool | None = None
     resource_subscriptions: list[str] | None = None
     """URIs of the resources to be told of."""
-
-
-@wire_type(since=_MODERN)
-class SubscriptionsListenRequestParams(RequestParams):
-    """Params of ``subscriptions/listen``."""
-
-    notifications: SubscriptionFilter
-    """What the client wants."""
-
-
-@wire_type(since=_MODERN)
-class SubscriptionsAcknowledgedNotificationParams(NotificationParams):
-    """Params of ``notifications/subscriptions/acknowledged``, the first on the stream."""
-
-    notifications: SubscriptionFilter
-    """What the server will tell of."""
-
-
-@wire_type(since=_MODERN)
-class SubscriptionsListenResultMetaObject(WireObject):
-    """The `_meta` of the result that ends a subscription."""
-
-    subscription_id: RequestId = wire("io.modelcontextprotocol/subscriptionId")
-    """The id of the ``subscriptions/listen`` request."""
-    server_info: Implementation | None = wire("io.modelcontextprotocol/serverInfo", default=None)
-
-
-@wire_type(since=_MODERN)
-class SubscriptionsListenResult(Result):
-    """The orderly end of a subscription."""
-
-    meta: JsonObject | None = wire(
-        "_meta",
-        default=None,
-        kw_only=True,
-        required_in=MODERN_REVISIONS,
-        missing=lambda: None,
-        stamped=True,
-        secret=True,
-    )
-    """A `SubscriptionsListenResultMetaObject`; the engine adds what it must have."""
