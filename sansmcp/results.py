@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from .errors import LocalProtocolError, SansmcpError
 from .revisions import Revision
@@ -17,6 +17,16 @@ from .types.base import WireObject
 
 MAX_COMPLETIONS = 100
 """The protocol's own bound on completion values."""
+
+
+_BLOCKS: Final = {
+    "text": ("text",),
+    "image": ("data", "mimeType"),
+    "audio": ("data", "mimeType"),
+    "resource": ("resource",),
+    "resource_link": ("uri", "name"),
+}
+"""The members without which a mapping is no content block of its type."""
 
 
 class ToolError(SansmcpError):
@@ -116,8 +126,12 @@ def _text(text: str) -> dict[str, Any]:
 
 
 def _is_block(value: Any) -> bool:
-    kind = value.get("type") if isinstance(value, Mapping) else getattr(value, "type", None)
-    return isinstance(kind, str) and isinstance(value, (WireObject, Mapping))
+    """Whether it is content, and no value of the application's own that has a type as well."""
+    if isinstance(value, WireObject):
+        return isinstance(getattr(value, "type", None), str)
+    kind = value.get("type") if isinstance(value, Mapping) else None
+    members = _BLOCKS.get(kind) if isinstance(kind, str) else None
+    return members is not None and all(name in value for name in members)
 
 
 def _as_json(value: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -202,6 +203,34 @@ def test_plain_values_become_results(ask: Asker) -> None:
     assert summed.get("structuredContent") == ({"sum": 2} if revision >= "2025-06-18" else None)
     assert ask.tool("whole")["isError"] is True
     assert "isError" not in summed
+
+
+@pytest.mark.req("W12")
+@pytest.mark.parametrize(
+    ("returned", "blocks"),
+    [
+        ([{"type": "text", "text": "a"}], True),
+        ([{"type": "resource_link", "uri": "a://b", "name": "b"}], True),
+        ([{"type": "image", "data": "", "mimeType": "image/png"}, TextContent(text="a")], True),
+        ([{"type": "circle", "radius": 1}], False),
+        ([{"type": "image", "path": "a.png"}], False),
+        ([{"type": "text", "text": "a"}, {"type": "bug", "id": 1}], False),
+        ([{"type": ["text"], "text": "a"}], False),
+    ],
+)
+def test_values_that_have_a_type_are_not_content_for_that(returned: Any, blocks: bool) -> None:
+    app = App("s")
+    app.tool("rows")(lambda: returned)
+    content = Asker(app, MODERN)("tools/call", {"name": "rows"})["content"]
+    if blocks:
+        assert [block["type"] for block in content] == [_type_of(block) for block in returned]
+    else:
+        assert [block["type"] for block in content] == ["text"]
+        assert json.loads(content[0]["text"]) == returned
+
+
+def _type_of(block: Any) -> str:
+    return str(block["type"] if isinstance(block, Mapping) else block.type)
 
 
 @pytest.mark.req("J1", "I2", "I3")
