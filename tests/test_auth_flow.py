@@ -173,6 +173,15 @@ def test_a_document_that_is_passed_over_is_told() -> None:
     assert told.detail == f"{PRM_AT}: text/html instead of JSON: it is not used"
 
 
+@pytest.mark.case("A-08")
+def test_a_document_that_is_elsewhere_is_told() -> None:
+    world = World()
+    world.at[PRM_AT] = (302, [("location", "https://other.example/document")], b"")
+    world.at[ROOT_PRM] = as_json(world.resource)
+    told = world.start().one(DeviationTolerated)
+    assert told.detail == f"{PRM_AT}: HTTP 302, to another origin, or once too often: it is not used"
+
+
 @pytest.mark.case("A-01")
 @pytest.mark.parametrize("members", [{"resource": None}, {"authorization_servers": []}, {"resource": [MCP]}])
 def test_a_document_that_says_nothing_is_told(members: dict[str, Any]) -> None:

@@ -21,7 +21,8 @@ Specification: 2026-07-28, basic/authorization; RFC 6750.
 
 from __future__ import annotations
 
-from collections import deque
+import json
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -61,6 +62,10 @@ DRAIN_WAIT: Final = 5.0
 
 INSUFFICIENT: Final = "insufficient_scope"
 
+MAX_OPERATIONS: Final = 256
+"""Methods, with the name or URI that they are about, for which it is known how often more rights were asked
+for. Past it: the oldest is forgotten."""
+
 _Problem = AuthorizationProblem
 
 
@@ -76,7 +81,6 @@ class _Request:
     serial: int = 0
     """Which token it was sent with; 0: none."""
     tries: int = 0
-    step_ups: int = 0
     refused: int = 0
     """How often the server wanted another token."""
     nonce: str | None = None
@@ -135,6 +139,8 @@ class AuthorizedClient:
         """Counts the tokens that there were."""
         self._proven = self._tokens is not None
         """Whether the server took the token that there is, or may have taken it earlier."""
+        self._step_ups: OrderedDict[str, int] = OrderedDict()
+        """How often more rights were asked for, by what they are needed for, since that succeeded."""
         self._renewal_failed = False
         """Whether that one cannot be renewed without the user."""
         self._issuer = None if self._tokens is None else self._tokens.issuer
@@ -178,6 +184,7 @@ class AuthorizedClient:
             "unanswered": len(self._requests),
             "unauthorized": len(self._waiting),
             "refusals": len(self._draining),
+            "step_ups": len(self._step_ups),
             "ops": inner["ops"] + len(self._ops),
             "events": inner["events"] + len(self._events),
             "timers": inner["timers"] + len(self._timers),
@@ -225,6 +232,7 @@ class AuthorizedClient:
             raise LocalProtocolError("authorize: the connection has ended, and nobody is asked any more")
         self._tick(now)
         self._wanted = True
+        self._step_ups.clear()
         if self._attempt is None:
             self._begin(Occasion(held=self._tokens, more=self._tokens is not None))
         self._pump()
@@ -433,6 +441,8 @@ class AuthorizedClient:
         self._showing.take_nonce(headers)
         if status not in (401, 403):
             self._proven |= current
+            if self._step_ups and status < 300:
+                self._step_ups.pop(_operation(request.request), None)
             return False
         values = [value for name, value in headers if name.lower() == "www-authenticate"]
         challenges, odd = parse_challenges(values)
@@ -480,14 +490,20 @@ class AuthorizedClient:
             return True
         asked = set() if tokens is None else {*tokens.requested, *tokens.scopes}
         more = set(union(challenge.scopes or ())) - asked
-        tried_enough = request.step_ups >= self.oauth.step_ups or request.tries >= MAX_TRIES
+        wanted = _operation(request.request)
+        steps = self._step_ups.get(wanted, 0)
+        tried_enough = steps >= self.oauth.step_ups or request.tries >= MAX_TRIES
         if not more or tried_enough:
             named = ", ".join(union(challenge.scopes or ())[:8]) or "some that it does not name"
             why = "were asked for already" if not more else "were asked for too often"
             text = f"the server wants more rights ({named}), which {why}: allow them, or use another account"
             self._reject(request, AuthorizationFailed(text, _Problem.INSUFFICIENT_SCOPE, status=403))
             return True
-        request.step_ups += self._attempt is None
+        if self._attempt is None:
+            self._step_ups[wanted] = steps + 1
+            self._step_ups.move_to_end(wanted)
+            if len(self._step_ups) > MAX_OPERATIONS:
+                self._step_ups.popitem(last=False)
         self._drop(request)
         self._want(request, Occasion(challenge=challenge, held=tokens, more=True))
         return True
@@ -577,6 +593,17 @@ class AuthorizedClient:
 
     def _tick(self, now: float) -> None:
         self._now = max(self._now, now)
+
+
+def _operation(request: HttpRequest) -> str:
+    """What a request is about: its method, and the name or URI in its message, if it has one."""
+    try:
+        message = json.loads(request.body)
+        params = message.get("params") or {}
+        about = [message.get("method"), params.get("name", params.get("uri"))]
+    except (ValueError, RecursionError, AttributeError):
+        about = [request.method]
+    return json.dumps(about)
 
 
 def _insufficient(challenges: Iterable[Challenge]) -> list[Challenge]:

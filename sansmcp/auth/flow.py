@@ -514,6 +514,8 @@ class Flow:
         """The document at `url`; None where there is none."""
         if answer.error is not None:
             self._misses.append(f"{url}: {answer.error}")
+        elif 300 <= answer.status < 400:
+            self._odd(url, f"HTTP {answer.status}, to another origin, or once too often")
         elif not answer.ok:
             self._misses.append(f"{url}: HTTP {answer.status}")
         elif not answer.is_json:

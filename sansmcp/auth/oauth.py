@@ -76,7 +76,8 @@ class OAuth:
     """Whether a server that says nothing about authorization is taken for one of 2025-03-26, which is its own
     authorization server."""
     step_ups: int = 2
-    """How often one request may have more rights asked for. Past it: it fails."""
+    """How often more rights may be asked for in a row for the same method, and name or URI, before that
+    succeeds. Past it: it fails, until `authorize` is called."""
     user_timeout: float = 300.0
     """Seconds for the user to log in. Past it: what waits for the token fails."""
 
