@@ -19,9 +19,10 @@ from wsproto.utilities import RemoteProtocolError
 
 from ..errors import LocalProtocolError, PeerFault
 from ..limits import Limits
-from .http1_connection import CLOSE, NO_FIELDS
+from .http1_connection import CLOSE
 from .http1_events import InformationalHead, RequestHead
 from .http1_head import (
+    NO_FIELDS,
     FieldBlock,
     Fields,
     HeadBuffer,
