@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sansmcp import App, LocalProtocolError
+from sansmcp import App, LocalProtocolError, Responder
 from sansmcp.extensions.skills import (
     MAX_BYTES,
     MAX_FILES,
@@ -34,7 +34,7 @@ from sansmcp.revisions import LATEST
 from sansmcp.types import ReadResourceResult
 from sansmcp.types.convert import structure
 
-from .support import DISCOVER, client
+from .support import DISCOVER, client, meta
 from .tasks_support import Server
 
 PDF = """---
@@ -183,6 +183,27 @@ def test_what_is_no_skill(path: str, files: dict[str, str | bytes], text: str) -
 
 
 @pytest.mark.req("X10", "X11")
+def test_files_may_be_called_what_a_uri_cannot_hold() -> None:
+    names = ["a b.txt", "{x}.txt", "50%.txt", "what?.txt", "one#two.txt", "ü.txt", "in dir/%41"]
+    head = "---\nname: a\ndescription: d\n---\n"
+    skill = Skill("a", {"SKILL.md": head, **dict.fromkeys(names, "text")})
+    app = App("s", extensions=[ServerSkills(skills=[skill])])
+    assert "skill://a/%7Bx%7D.txt" in skill.files
+    held = HeldSkill("s", entry_of(skill))
+    server = Responder(app)
+    for uri in skill.files:
+        assert uri.isascii()
+        params = {"uri": uri, "_meta": meta()}
+        reply = server.handle({"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": params})
+        assert isinstance(reply, dict)
+        held.take(uri, structure(reply["result"], ReadResourceResult, LATEST))
+    params = {"_meta": meta()}
+    reply = server.handle({"jsonrpc": "2.0", "id": 1, "method": "resources/list", "params": params})
+    assert isinstance(reply, dict)
+    assert {*names, "a"} == {resource["name"] for resource in reply["result"]["resources"]}
+
+
+@pytest.mark.req("X10", "X11")
 def test_a_skill_from_a_directory(tmp_path: Path) -> None:
     root = tmp_path / "pdf-processing"
     for name, data in FILES.items():
@@ -260,6 +281,8 @@ def test_an_entry_that_is_none(changes: dict[str, Any], text: str) -> None:
         ({"uri": "skill://a/../b"}, "outside"),
         ({"uri": "skill://a/%2e%2E/b"}, "outside"),
         ({"uri": "skill://a/x%2F..%2fb"}, "outside"),
+        ({"uri": "skill://a/x%5C..%5cb"}, "outside"),
+        ({"uri": "skill://a/x%00b"}, "outside"),
         ({"digest": "sha256:" + "A" * 64}, "digest"),
         ({"digest": "md5:1"}, "digest"),
         ({"size": -1}, "negative"),
@@ -331,6 +354,7 @@ def test_dynamic_files_stay_within_bounds() -> None:
         [{"uri": "skill://a/x", "text": ""}] * 2,
         [{"uri": "skill://a/y", "text": ""}],
         [{"uri": "skill://a/x", "blob": "?"}],
+        [{"uri": "skill://a/x", "blob": "\u00e9"}],
     ],
 )
 def test_a_read_that_gives_something_else(contents: list[Any]) -> None:
@@ -388,6 +412,10 @@ def test_heads(lines: str, value: dict[str, Any]) -> None:
         ("a:\n  b: 1\n    c: 2", "indent"),
         ("  a: 1", "indent"),
         ("\ta: 1", "anything but"),
+        ("a: b\rc: d", "odd end"),
+        ("a: b\u2028c: d", "odd end"),
+        ("a: " + "1" * 5000, "digits"),
+        ("a: 1e999", "so large"),
     ],
 )
 def test_heads_that_are_not_read(lines: str, text: str) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from math import isfinite
 from typing import Any, Final
 
 _FENCE: Final = "---"
@@ -36,6 +37,9 @@ _REFUSED: Final[Mapping[str, str]] = {
     "#": "comments",
 }
 _MAX_LINES: Final = 1024
+_MAX_DIGITS: Final = 300
+_OTHER_BREAKS: Final = frozenset("\r\x85\u2028\u2029\0")
+"""What ends a line for some readers of YAML, and for others does not."""
 
 
 class FrontmatterError(ValueError):
@@ -51,6 +55,9 @@ def read_frontmatter(text: str) -> dict[str, Any]:
     if end is None:
         raise FrontmatterError("its head has no end ---")
     rows = [(number, line) for number, line in enumerate(lines[1:end], 2) if line.strip()]
+    for number, line in rows:
+        if _OTHER_BREAKS & set(line):
+            raise FrontmatterError(f"line {number}: an odd end of a line is not read here")
     return _read_block(iter(rows))
 
 
@@ -108,6 +115,11 @@ def _read_value(text: str, number: int) -> Any:
         refused = "a colon in a text without quotes"
     if refused is not None:
         raise FrontmatterError(f"line {number}: {refused} is not read here")
-    if _INTEGER.fullmatch(text):
-        return int(text)
-    return float(text) if _NUMBER.fullmatch(text) else text
+    if not _NUMBER.fullmatch(text):
+        return text
+    if len(text) > _MAX_DIGITS:
+        raise FrontmatterError(f"line {number}: a number of more than {_MAX_DIGITS} digits is not read here")
+    value = int(text) if _INTEGER.fullmatch(text) else float(text)
+    if not isfinite(value):
+        raise FrontmatterError(f"line {number}: so large a number is not read here")
+    return value

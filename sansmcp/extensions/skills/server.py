@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, unquote
 
 import attrs
 
@@ -44,6 +45,10 @@ _TYPES: Final[Mapping[str, str]] = {
 }
 
 
+_IN_PATHS: Final = "/!$&'()*+,;=:@"
+"""What stands in the path of a URI as it is, besides letters, digits and ``-._~``."""
+
+
 class Skill:
     """A skill of files that are known: by path below the directory of the skill, text or bytes.
 
@@ -55,7 +60,9 @@ class Skill:
     def __init__(self, path: str, files: Mapping[str, str | bytes]) -> None:
         self.directory: Final = f"skill://{path.strip('/')}/"
         self.files: Final = {
-            self.directory + name: data.encode() if isinstance(data, str) else bytes(data)
+            self.directory + quote(name, safe=_IN_PATHS): data.encode()
+            if isinstance(data, str)
+            else bytes(data)
             for name, data in files.items()
         }
         self.uri: Final = self.directory + SKILL_FILE
@@ -144,7 +151,7 @@ class ServerSkills(Extension):
         content: TextResourceContents | BlobResourceContents | bytes
         text = _text_of(data)
         content = data if text is None else TextResourceContents(uri, text, mime_type)
-        name, description = uri[len(skill.directory) :], None
+        name, description = unquote(uri[len(skill.directory) :]), None
         if uri == skill.uri:
             name, description = skill.frontmatter["name"], skill.frontmatter["description"]
         told = description or f"A file of the skill {skill.frontmatter['name']}."
@@ -161,7 +168,7 @@ class ServerSkills(Extension):
                 return
             inside = self._directories.setdefault(above, {})
             known = uri in inside
-            inside[uri] = {"uri": uri, "name": name, "mimeType": mime_type}
+            inside[uri] = {"uri": uri, "name": unquote(name), "mimeType": mime_type}
             if known:
                 return
             uri, mime_type = above, DIRECTORY

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
-from binascii import Error as Base64Error
 from hashlib import sha256
 from typing import Any, Final
+from urllib.parse import unquote
 
 import attrs
 
@@ -90,8 +90,8 @@ def entry_problems(entry: SkillEntry) -> list[str]:
 def _within(directory: str, uri: str) -> bool:
     if not uri.startswith(directory):
         return False
-    steps = uri[len(directory) :].replace("%2e", ".").replace("%2E", ".").split("/")
-    return not {"", ".", ".."} & set(steps) and "\\" not in uri and "%2f" not in uri.lower()
+    steps = [unquote(step) for step in uri[len(directory) :].split("/")]
+    return not any(step in ("", ".", "..") or set(step) & set("/\\\0") for step in steps)
 
 
 class HeldSkill:
@@ -174,5 +174,5 @@ def content_of(result: ReadResourceResult, uri: str) -> bytes:
         return content.text.encode("utf-8", "surrogatepass")
     try:
         return b64decode(content.blob, validate=True)
-    except Base64Error:
+    except ValueError:  # also that of what is not ASCII
         raise SkillRefused("a read gave a blob that is no base64") from None
