@@ -31,11 +31,22 @@ VARIABLE: Final = "SANSMCP_TOKENS"
 
 
 def token_store(environ: Mapping[str, str] = os.environ) -> FileTokenStore:
-    """The tokens of this user. Raises CommandError for a file that is none of this kind."""
+    """The tokens of this user, and a word on stderr where they cannot be kept.
+
+    Raises CommandError for a file that is none of this kind.
+    """
     from sansmcp_asyncio._token_file import FileTokenStore
 
+    class Telling(FileTokenStore):
+        def keep_tokens(self, server: str, tokens: Tokens | None) -> None:
+            try:
+                super().keep_tokens(server, tokens)
+            except OSError as error:
+                print(f"sansmcp: {_unwritable(self, error)}", file=sys.stderr)
+                raise
+
     try:
-        return FileTokenStore(environ.get(VARIABLE) or None)
+        return Telling(environ.get(VARIABLE) or None)
     except LocalProtocolError as error:
         raise usage(str(error)) from None
 
@@ -123,7 +134,9 @@ def _over_http(target: Target, words: list[str], settings: Settings) -> HttpTarg
 
 
 def login(target: Target, words: list[str], settings: Settings, options: LoginOptions) -> None:
-    """Log in at the server, and keep the tokens."""
+    """Log in at the server, and keep the tokens. Raises CommandError where either cannot be done."""
+    from sansmcp.http.url import parse_url
+
     from .session import run
 
     server = _over_http(target, words, settings)
@@ -142,6 +155,8 @@ def login(target: Target, words: list[str], settings: Settings, options: LoginOp
     _forget(auth, server)
     connected, tokens = run(server, settings, work, auth={"auth": auth, "open_url": show})
     assert tokens is not None
+    if auth.store.tokens(parse_url(server.url).text) != tokens:
+        raise usage("you are logged in, but not for the next command: the tokens could not be kept")
     result = {"issuer": tokens.issuer, "scopes": list(tokens.scopes), "renewable": bool(tokens.refresh_token)}
     if settings.json:
         documents.write(documents.success("login", connected, result))
@@ -170,6 +185,10 @@ def _forget(auth: OAuth, server: HttpTarget) -> bool:
     known = auth.store.tokens(key) is not None
     try:
         auth.store.keep_tokens(key, None)
-    except OSError as error:
-        raise usage(f"the file of tokens cannot be written: {error.strerror}") from None
+    except OSError:
+        raise usage("the tokens that there are could not be removed") from None
     return known
+
+
+def _unwritable(store: FileTokenStore, error: OSError) -> str:
+    return f"the tokens cannot be kept in {store.path}: {error.strerror or type(error).__name__}"

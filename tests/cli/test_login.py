@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import stat
 import threading
 import urllib.request
@@ -56,6 +57,28 @@ def browser(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     monkeypatch.setattr(webbrowser, "open", open_)
     monkeypatch.setenv("SANSMCP_TOKENS", str(tmp_path / "tokens.json"))
     return opened
+
+
+def test_where_nothing_can_be_kept(
+    server: AuthServer, browser: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*names: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    assert invoke("login", server.url).code == 0
+    monkeypatch.setattr(os, "replace", full)
+    server.valid.clear()
+    ran = invoke("tools", server.url)
+    told = f"sansmcp: the tokens cannot be kept in {tmp_path / 'tokens.json'}: No space left on device\n"
+    assert (ran.code, ran.err) == (0, told), "it works, and the next command may not"
+    ran = invoke("logout", server.url)
+    assert (ran.code, "could not be removed" in ran.err) == (2, True)
+    (tmp_path / "tokens.json").unlink()
+    ran = invoke("login", server.url)
+    assert ran.code == 2
+    assert told in ran.err
+    assert "t0ken" not in ran.err
+    assert "not for the next command" in ran.err
 
 
 def test_in_use_and_out_again(server: AuthServer, browser: list[str], tmp_path: Path) -> None:
