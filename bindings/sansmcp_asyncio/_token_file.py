@@ -112,10 +112,10 @@ class FileTokenStore:
         return found
 
     def _keep(self, part: str, key: str, value: Tokens | Registration | None) -> None:
-        folder = self._path.parent
+        place = Path(os.path.realpath(self._path))  # a link stays one
         if value is not None:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _locked(folder):
+            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with _locked(place.parent):
             whole = self._read()
             entries = whole[part]
             if entries.pop(key, None) is None and value is None:
@@ -124,18 +124,18 @@ class FileTokenStore:
                 entries[key] = attrs.asdict(value)
             while len(entries) > MAX_SERVERS:
                 del entries[next(iter(entries))]
-            self._write(json.dumps(whole, indent=1))
+            self._write(place, json.dumps(whole, indent=1))
 
-    def _write(self, text: str) -> None:
-        folder = self._path.parent
+    @staticmethod
+    def _write(place: Path, text: str) -> None:
         # A file of its own, which nobody else can open from the first moment on.
-        handle, name = tempfile.mkstemp(prefix=f".{self._path.name}.", dir=folder)
+        handle, name = tempfile.mkstemp(prefix=f".{place.name}.", dir=place.parent)
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(name, self._path)
+            os.replace(name, place)
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(name)

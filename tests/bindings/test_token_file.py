@@ -54,6 +54,20 @@ def test_a_file_keeps_tokens_for_its_owner_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("T9")
+@pytest.mark.skipif(sys.platform == "win32", reason="few may make links there")
+def test_a_link_leads_to_where_tokens_are_kept(tmp_path: Path) -> None:
+    safe, link = tmp_path / "safe" / "tokens.json", tmp_path / "tokens.json"
+    link.symlink_to(safe)
+    store = FileTokenStore(link)
+    for _ in range(2):
+        store.keep_tokens("s", TOKENS)
+        assert link.is_symlink()
+        assert stat.S_IMODE(safe.stat().st_mode) == 0o600
+        assert FileTokenStore(link).tokens("s") == TOKENS
+    assert sorted(os.listdir(tmp_path)) == ["safe", "tokens.json"]
+
+
+@pytest.mark.req("T9")
 @pytest.mark.parametrize(
     "text", ["", "[", "[]", "{}", '{"tokens": [], "registrations": {}}', "\0", "[" * 100_000]
 )
