@@ -94,6 +94,25 @@ def test_a_store_may_raise_what_it_likes(what: tuple[str, ...], error: Exception
 
 
 @pytest.mark.req("T9")
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"access_token": "t0ken-x"},
+        *(attrs.evolve(TOKENS, access_token=text) for text in ("a\r\nb: c", "ü", "", "x" * 40_000)),
+    ],
+    ids=["a dict", "lines", "not ASCII", "empty", "too long"],
+)
+def test_what_a_store_gives_that_cannot_be_sent_is_none(given: Any) -> None:
+    world = World(store=MemoryTokenStore())
+    world.oauth.store.keep_tokens(MCP, given)
+    world.client = world.make()
+    assert isinstance(world.start().call(), ResultReady)
+    assert "no tokens" in str(world.of(TokensNotKept)[0].error)
+    assert world.to(MCP)[0].token is None
+    assert len(world.urls) == 1
+
+
+@pytest.mark.req("T9")
 def test_tokens_that_could_not_be_kept_are_newer_than_those_that_are() -> None:
     store = Failing(OSError(30, "Read-only file system"))
     world = World(store=store).start()

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 from ..events import TokensNotKept
 from .registration import Registration
-from .tokens import Tokens, TokenStore
+from .tokens import Tokens, TokenStore, is_sendable
 
 MAX_OWN: Final = 16
 """Tokens, and registrations, that a store could not keep. Past it: the oldest are forgotten."""
@@ -36,8 +36,13 @@ class Keeping:
         return f"<Keeping, {len(self._tokens) + len(self._registrations)} beside the store>"
 
     def tokens(self, server: str) -> Tokens | None:
-        """As `TokenStore.tokens`."""
-        return self._find(self._tokens, server, self._store.tokens)
+        """As `TokenStore.tokens`; None too for what cannot be shown to anybody."""
+        tokens = self._find(self._tokens, server, self._store.tokens)
+        given: object = tokens  # by the application
+        if given is None or (isinstance(given, Tokens) and is_sendable(given.access_token)):
+            return tokens
+        self.said.append(TokensNotKept(OSError("the store gave what are no tokens")))
+        return None
 
     def keep_tokens(self, server: str, tokens: Tokens | None) -> None:
         """As `TokenStore.keep_tokens`."""

@@ -133,6 +133,11 @@ class TokenAnswer:
     raw: Mapping[str, Any]
 
 
+def is_sendable(token: object) -> bool:
+    """Whether it can be an access token: it goes into a header as it is."""
+    return isinstance(token, str) and len(token) <= MAX_TOKEN and _TOKEN.fullmatch(token) is not None
+
+
 def read_answer(value: object, types: tuple[str, ...] = ("bearer",)) -> TokenAnswer | str:
     """Read a decoded answer; for one that is none, why. `types` are the kinds of tokens that can be used.
 
@@ -143,7 +148,7 @@ def read_answer(value: object, types: tuple[str, ...] = ("bearer",)) -> TokenAns
     token, kind = value.get("access_token"), value.get("token_type")
     if not isinstance(token, str) or not token:
         return "it has no access_token"
-    if not _TOKEN.fullmatch(token) or len(token) > MAX_TOKEN:
+    if not is_sendable(token):
         return "its access_token cannot be sent in a header"
     if not isinstance(kind, str) or kind.lower() not in types:
         return f"its token_type is none of {', '.join(types)}"
