@@ -8,6 +8,7 @@ import pytest
 
 from sansmcp import (
     CallTimeout,
+    ClientCapabilities,
     DeviationTolerated,
     ListChanged,
     McpError,
@@ -16,7 +17,7 @@ from sansmcp import (
     ResultReady,
 )
 from sansmcp.session.cache import CacheUse, ResponseCache
-from sansmcp.types import ListToolsResult
+from sansmcp.types import ListToolsResult, RootsCapability
 
 from .support import DISCOVER, LEGACY, Driver, client, connected
 
@@ -222,6 +223,28 @@ def test_a_stale_result_is_better_than_none_where_that_is_wanted(how: str, stale
         assert failed.call is call
         if how == "timeout":
             assert isinstance(failed.error, CallTimeout)
+
+
+@pytest.mark.req("N6", "E16")
+@pytest.mark.parametrize("how", ["end", "timeout", "refused"])
+def test_a_call_that_asks_ends_as_one_whatever_is_kept(how: str) -> None:
+    driver = caching(stale_on_error=True, capabilities=ClientCapabilities(roots=RootsCapability()))
+    driver.engine.read_resource("a://b", now=0.0)
+    driver.drain()
+    driver.reply({"resultType": "complete", "contents": [], **HOUR})
+    driver.now = 4000.0
+    call = driver.engine.read_resource("a://b", now=driver.now)
+    driver.drain()
+    driver.reply({"resultType": "input_required", "inputRequests": {"k": {"method": "roots/list"}}})
+    if how == "end":
+        driver.engine.close(now=driver.now)
+    elif how == "timeout":
+        driver.advance(10_000.0)
+    else:
+        driver.engine.refuse_input(call, McpError(-1, "no"), now=driver.now)
+    driver.drain()
+    assert driver.one(RequestFailed).call is call
+    assert not driver.engine.stats()["rounds"]
 
 
 @pytest.mark.req("E16")

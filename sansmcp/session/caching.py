@@ -119,7 +119,8 @@ class Caching(Listening):
 
     def _end(self, call: Call, how: CallInput, error: SansmcpError) -> None:
         use = self._cache
-        if use is not None and use.stale_on_error and call.cache_ticket is not None:
+        asking = call.state is CallState.ASKING  # what was kept answers no question
+        if use is not None and use.stale_on_error and call.cache_ticket is not None and not asking:
             hit = None if how is CallInput.CANCEL else self._find(call, stale=True)
             if hit is not None:
                 self._answer(call, hit)
