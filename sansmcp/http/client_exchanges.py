@@ -166,8 +166,9 @@ class Carrier(ABC):
         ex = self._exchanges.get(exchange)
         if ex is None:
             return
-        if ex.decoder is not None:
-            ex.decoder.receive_data(data)
+        decoder = ex.decoder
+        if decoder is not None:
+            decoder.receive_data(data)
             self._read_stream(ex)
         elif ex.state is ClientExchangeState.COLLECTING:
             self._keep(ex, data)

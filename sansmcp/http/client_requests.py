@@ -230,7 +230,7 @@ class Requests(Streams):
                 self._no_answer(ex, b"")
             return
         try:
-            value = self.engine.codec.loads(body)
+            value = self._codec.loads(body)
         except JsonError as error:
             if not old:
                 self._no_answer(ex, body, error.fault)
@@ -278,7 +278,7 @@ class Requests(Streams):
 
     def _read_error(self, body: bytes | bytearray) -> ErrorResponse | None:
         try:
-            message = classify(self.engine.codec.loads(body))
+            message = classify(self._codec.loads(body))
         except JsonError:
             return None
         if not isinstance(message, ErrorResponse) or (self.engine.strict and message.repaired):
@@ -362,7 +362,7 @@ class Requests(Streams):
     def _take_value(self, ex: ClientExchange, value: dict[str, Any] | list[Any]) -> None:
         """Take a decoded message that came in `ex`."""
         call = ex.call
-        if call is not None and isinstance(value, dict):
+        if call is not None and "method" not in value and isinstance(value, dict):
             if "error" in value:
                 if ex.awaited and self._take_error(ex, value):
                     return

@@ -47,6 +47,7 @@ class Streams(Carrier):
     ) -> None:
         super().__init__(parse_url(url), now=now, limits=engine.limits)
         self.engine: Final = engine
+        self._codec: Final = engine.codec
         self._reconnect = reconnect
         self._headers = headers
         self._session_id: str | None = None
@@ -93,25 +94,29 @@ class Streams(Carrier):
         self._stream(ex)
 
     def _read_stream(self, ex: ClientExchange) -> None:
-        stream, decoder = ex.stream, ex.decoder
-        while decoder is not None and (event := decoder.next_event()) is not None:
-            if isinstance(event, SseFault):
-                self._on_stream_fault(ex, event)
-            elif event.event == MESSAGE:
-                self._take_data(ex, event.data)
+        stream, decoder, call = ex.stream, ex.decoder, ex.call
+        if decoder is None:
+            return
+        while (found := decoder.next_data()) is not None:
+            if isinstance(found, bytes):
+                self._take_data(ex, found)
+            elif isinstance(found, SseFault):
+                self._on_stream_fault(ex, found)
+            elif found.event == MESSAGE:
+                self._take_data(ex, found.data)
             else:
-                self._on_other_event(ex, event)
-            if ex.call is not None and not ex.awaited and ex.state is ClientExchangeState.STREAMING:
+                self._on_other_event(ex, found)
+            if call is not None and not ex.awaited and ex.state is ClientExchangeState.STREAMING:
                 self._close_stream(ex)
                 self._drain(ex)
             if ex.decoder is None:  # nothing of it is wanted any more
                 break
-        if stream is not None and decoder is not None:
+        if stream is not None:
             stream.note(decoder)
 
     def _take_data(self, ex: ClientExchange, data: bytes) -> None:
         try:
-            value = self.engine.codec.loads(data)
+            value = self._codec.loads(data)
         except JsonError:
             value = None
         if isinstance(value, (dict, list)):

@@ -141,7 +141,7 @@ class SseDecoder:
         self._queued = 0  # length of all chunks, without regard to `_offset`
         self._next_cr = _UNKNOWN  # of the first chunk: index of a CR from `_offset` on, or _NONE
         self._skip_lf = False  # the last line ended with the last byte, a CR
-        self._scanned = 0
+        self._scanned = 0  # in chunks that are gone, and for a CR
         self._cut = b""  # the begin of an event of the usual kind, all that is there
         self._joined = False  # the first chunk begins with such a one
         # The line that is not complete:
@@ -180,7 +180,7 @@ class SseDecoder:
     def stats(self) -> dict[str, int]:
         """Return sizes: ``buffered`` bytes held now, ``scanned`` bytes searched so far."""
         held = self._held + len(self._data or b"") + len(self._lead or b"") + len(self._cut)
-        return {"buffered": held + self._queued - self._offset, "scanned": self._scanned}
+        return {"buffered": held + self._queued - self._offset, "scanned": self._scanned + self._offset}
 
     # inputs --------------------------------------------------------------------------------------
 
@@ -211,6 +211,13 @@ class SseDecoder:
 
     def next_event(self) -> ServerSentEvent | SseFault | None:
         """Return the next event, or fault, or None when more data is needed or the stream is over."""
+        found = self.next_data()
+        if isinstance(found, bytes):
+            return ServerSentEvent(MESSAGE, found, self._last_id, None)
+        return found
+
+    def next_data(self) -> bytes | ServerSentEvent | SseFault | None:
+        """As `next_event`, but an event of the usual kind, a message, is its data alone."""
         found: ServerSentEvent | SseFault | None
         chunks = self._chunks
         while chunks:
@@ -235,12 +242,11 @@ class SseDecoder:
                     end = chunk.find(_LF, begin) if cr < 0 else chunk.find(_LF, begin, cr)
                     after = end + 2
                     if end > begin and chunk.startswith(_LF, end + 1) and end - start <= self._max_event:
-                        self._scanned += after - start
                         if after == len(chunk):
                             self._drop_chunk()
                         else:
                             self._offset = after
-                        return ServerSentEvent(MESSAGE, chunk[begin:end], self._last_id, None)
+                        return chunk[begin:end]
                     if cr < 0 and (end < 0 or after > len(chunk)) and self._keep_cut(chunk, start):
                         break
                 self._between = False
@@ -248,11 +254,9 @@ class SseDecoder:
             if end < 0:
                 end = cr
                 if end < 0:
-                    self._scanned += len(chunk) - start
                     if self._keep_rest():
                         return self._begin_too_large()
                     continue
-            self._scanned += end + 1 - start
             after = end + 1
             if end == cr:
                 if after == len(chunk):
@@ -298,7 +302,9 @@ class SseDecoder:
         return lead.removeprefix(_BOM)
 
     def _drop_chunk(self) -> None:
-        self._queued -= len(self._chunks.popleft())
+        size = len(self._chunks.popleft())
+        self._queued -= size
+        self._scanned += size
         self._offset = 0
         self._next_cr = _UNKNOWN
         self._joined = False
@@ -309,7 +315,6 @@ class SseDecoder:
         again = self._joined and not start
         if again or self._eof or len(self._chunks) > 1 or size > min(self._max_event, _MAX_CUT):
             return False
-        self._scanned += size
         self._cut = chunk[start:]
         self._drop_chunk()
         return True
