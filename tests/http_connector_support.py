@@ -18,7 +18,7 @@ from sansmcp.events import RequestReceived
 from sansmcp.http.client import HttpClient
 from sansmcp.http.connector import HttpConnector
 from sansmcp.http.listener import ConnectionPolicy, HttpListener
-from sansmcp.http.pool import PoolPolicy
+from sansmcp.http.pool import SETTLED, PoolPolicy
 from sansmcp.http.proxy import parse_proxy
 from sansmcp.http.server import HttpServer
 from sansmcp.ops import Close, CloseWrite, Connect, Op, StartTls, Write
@@ -213,10 +213,10 @@ class Net(Driver):
         self.send(wire, b"%x\r\n%b\r\n" % (len(data), data))
 
     def connected(self) -> Net:
-        """Get past the probe; leaves one connection, which is idle."""
+        """Get past the probe; leaves one connection, which is idle and will be kept."""
         self.connector.start(self.now)
         self.drain()
-        self.answer(self.open(), DISCOVER)
+        self.answer(self.open(), DISCOVER, "connection: Keep-Alive")
         return self
 
     def advance(self, seconds: float) -> None:
@@ -336,8 +336,11 @@ class Wires(Driver):
         return moved
 
     def start(self) -> Wires:
+        """Get past the probe or the handshake, and let the connection settle."""
         self.connector.start(self.now)
-        return self.pump()
+        self.pump()
+        self.now += SETTLED
+        return self
 
     def asked(self) -> list[Any]:
         """The requests that the server got, in order."""

@@ -21,13 +21,13 @@ from sansmcp import (
 )
 from sansmcp.errors import NetworkFailure, NetworkProblem
 from sansmcp.http.connector import STALE_WITHIN
-from sansmcp.http.pool import DEFAULT_POOL
+from sansmcp.http.pool import DEFAULT_POOL, SETTLED
 from sansmcp.http.recovery import EVERY_TOOL, Recovery
 from sansmcp.limits import Limits
 
 from .http_client_support import CUTS
 from .http_connector_support import Net, Wire, done, failure, response, settled
-from .support import initialize_result
+from .support import DISCOVER, initialize_result
 
 JSON_TYPE = "content-type: application/json"
 
@@ -293,6 +293,35 @@ def test_a_tool_is_not_called_on_a_connection_that_is_about_to_end() -> None:
     net.advance(trusted)
     net.ask()
     assert net.wires[1].methods == ["server/discover", "tools/list"], "others take the risk"
+
+
+@pytest.mark.req("R9")
+@pytest.mark.parametrize(
+    ("field", "before", "wires"),
+    [
+        ("x: y", lambda net: None, 2),
+        ("x: y", lambda net: net.advance(SETTLED), 1),
+        ("x: y", lambda net: (net.ask(), net.answer(net.wires[1], TOOLS)), 1),
+        ("connection: keep-alive", lambda net: None, 1),
+        ("keep-alive: timeout=5", lambda net: None, 1),
+        ("keep-alive: timeout=1", lambda net: None, 2),
+    ],
+)
+def test_nor_on_one_that_the_server_may_end_with_its_response(field: str, before: Any, wires: int) -> None:
+    """Some end each connection without a word about it: then every call would be lost."""
+    net = Net()
+    net.connector.start(0.0)
+    net.drain()
+    net.answer(net.open(), DISCOVER, field)
+    before(net)
+    call = net.call()
+    assert len(net.wires) == wires
+    if wires == 2:
+        net.eof(net.wires[1])
+        net.open(net.wires[2])
+    net.answer(net.last)
+    assert net.of(ResultReady)[-1].call is call
+    settled(net)
 
 
 def test_it_counts_from_when_the_call_was_made() -> None:

@@ -83,7 +83,7 @@ def test_the_way_to_a_token_over_connections() -> None:
     head, _ = other.requests[0]
     assert dict(head.headers.items())["host"] == "as.example"
     assert head.target == "/.well-known/oauth-authorization-server"
-    net.document(other, SERVER)
+    net.document(other, SERVER, "keep-alive: timeout=5")
     net.logged_in()
     assert len(net.wires) == 2, "the same connection"
     assert other.requests[-1][0].target == "/token"

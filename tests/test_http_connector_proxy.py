@@ -50,7 +50,7 @@ def test_a_secure_connection_goes_through_the_proxy(scheme: str, cut: Any) -> No
     wire.data.clear()
     wire.requests.clear()
     net.open(wire)
-    net.answer(wire, DISCOVER)
+    net.answer(wire, DISCOVER, "connection: keep-alive")
     net.one(EraDecided)
     net.call()
     net.answer(wire)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sansmcp import LocalProtocolError
-from sansmcp.http.pool import CONNECT, IDLE, SURPLUS, Carry, Dial, Drop, Pool, PoolPolicy, Refuse
+from sansmcp.http.pool import CONNECT, IDLE, SETTLED, SURPLUS, Carry, Dial, Drop, Pool, PoolPolicy, Refuse
 
 SHORT: dict[type, str] = {Dial: "dial", Carry: "carry", Drop: "drop", Refuse: "refuse"}
 
@@ -125,6 +125,27 @@ ROWS = [
         {},
         ["ask 7", "opened 1", "freed 1 20", "wait 19", "once 8"],
         [("dial", 1), ("carry", 1, 7, False), ("carry", 1, 8, True)],
+    ),
+    (
+        "nor one that was just used, as long as none was seen to be kept",
+        {},
+        [
+            *("ask 7", "opened 1", "freed 1", "once 8", "opened 2", "freed 2"),
+            *("wait 0.05", "once 9", "freed 2", "once 10"),
+        ],
+        [
+            *(("dial", 1), ("carry", 1, 7, False), ("dial", 2), ("carry", 2, 8, False)),
+            *(("carry", 2, 9, True), ("carry", 2, 10, True)),
+        ],
+    ),
+    (
+        "which others may take, also from who waits for another",
+        {},
+        ["ask 7", "opened 1", "once 8", "ask 9", "freed 1", "opened 2"],
+        [
+            *(("dial", 1), ("carry", 1, 7, False), ("dial", 2), ("dial", 3)),
+            *(("carry", 1, 9, True), ("carry", 2, 8, False)),
+        ],
     ),
     (
         "one that the server is about to end is not taken before the one that is being opened",
@@ -252,6 +273,9 @@ def test_whatever_happens_bounds_hold_and_everybody_has_a_turn(moves: list[tuple
     once: set[int] = set()
     again: set[int] = set()
     until: dict[int, float] = {}
+    since: dict[int, float] = {}
+    used: set[int] = set()
+    proven = False
     keeps = [None, 0.0, 20.0]
 
     def decide() -> None:
@@ -266,6 +290,7 @@ def test_whatever_happens_bounds_hold_and_everybody_has_a_turn(moves: list[tuple
                     assert exchange in open_exchanges
                     assert exchange not in carrying.values()
                     assert exchange not in once or now < until[conn]
+                    assert not (reused and exchange in once) or proven or now - since[conn] >= SETTLED
                     idle.discard(conn)
                     carrying[conn] = exchange
                 case Drop(conn=conn, exchange=waiting):
@@ -296,6 +321,9 @@ def test_whatever_happens_bounds_hold_and_everybody_has_a_turn(moves: list[tuple
                 idle.add(conn)
                 keep = keeps[which % 3]
                 until[conn] = now + (4.0 if keep is None else keep)
+                since[conn] = now
+                proven = proven or conn in used
+                used.add(conn)
                 pool.freed(conn, now, keep)
             case 2 if conns:
                 conn = conns[which % len(conns)]
@@ -344,6 +372,9 @@ def test_whatever_happens_bounds_hold_and_everybody_has_a_turn(moves: list[tuple
             open_exchanges.remove(carrying.pop(conn))
             idle.add(conn)
             until[conn] = now + 4.0
+            since[conn] = now
+            proven = proven or conn in used
+            used.add(conn)
             pool.freed(conn, now, None)
             decide()
     assert not open_exchanges

@@ -110,7 +110,7 @@ class _Job:
 class _Connection:
     """One connection and the exchange that is on it."""
 
-    __slots__ = ("codec", "exchange", "id", "keep", "open", "place", "reused", "tunnel")
+    __slots__ = ("codec", "exchange", "id", "keep", "keeps", "open", "place", "reused", "tunnel")
 
     def __init__(self, id: ConnectionId, place: Place, codec: Http1Client) -> None:
         self.id: Final = id
@@ -124,6 +124,8 @@ class _Connection:
         self.reused = False
         self.keep: float | None = None
         """How long the server keeps it idle, as far as it said."""
+        self.keeps = False
+        """Whether it said that it keeps it."""
 
 
 class HttpConnector:
@@ -327,7 +329,7 @@ class HttpConnector:
                     c.exchange = None
                     self.client.response_ended(exchange, self._now)
                     if c.codec.reusable:
-                        c.place.pool.freed(c.id, self._now, c.keep)
+                        c.place.pool.freed(c.id, self._now, c.keep, keeps=c.keeps)
                         self._decide(c.place)
                     elif c.codec.should_close:
                         self._close(c)
@@ -351,6 +353,7 @@ class HttpConnector:
         said = head.headers.get("keep-alive")
         seconds = None if said is None else _KEEP.search(said)
         c.keep = None if seconds is None else max(int(seconds[1]) - _KEEP_MARGIN, 0.0)
+        c.keeps = said is not None or head.headers.get("connection", "").lower() == "keep-alive"
         if media_type(head.headers.get("content-type")) == EVENT_STREAM:
             c.codec.set_max_body(None)
             c.place.pool.streams(c.id, self._now)

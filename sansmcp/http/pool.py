@@ -12,7 +12,8 @@ Whoever drives it says what happened and carries out `next_decision` until that 
 An exchange takes the connection that was idle last, for it is the least likely to be closed by now;
 else it has one opened, if there is room; else it waits, in order. A connection that becomes free
 before the one that is being opened is taken instead. One whose request must not be sent twice takes
-none that the server may be about to close.
+none that the server may be about to close: neither one that was idle for long, nor, as long as the server
+was not seen to keep any, one that was idle for next to no time.
 
 Room is counted in requests. Where the response is an event stream that stays open, it takes room of
 its own, so that streams keep no request from being sent; past a bound of streams they take that too.
@@ -35,6 +36,10 @@ from .exchange import ExchangeId
 CONNECT: Final = "connect_timeout"
 IDLE: Final = "idle_timeout"
 SURPLUS: Final = "max_idle"
+
+SETTLED: Final = 0.05
+"""Seconds after a response within which the end of a connection comes, where the server ends it without
+having said so. Some do it each time."""
 
 
 @attrs.frozen(kw_only=True)
@@ -134,12 +139,16 @@ class Pool:
         """Connections being opened, and who is to be first on them; None: whoever comes."""
         self._fresh: set[ExchangeId] = set()
         """Those in `_dialling` for whom only a new connection will do."""
-        self._idle: dict[ConnectionId, float] = {}
-        """Until when each can be trusted to be open. The one that is idle longest comes first."""
+        self._once: set[ExchangeId] = set()
+        """Those in `_dialling` for whom only one will do that lasts."""
+        self._idle: dict[ConnectionId, tuple[float, float]] = {}
+        """Since when, and until when each can be trusted. The one that is idle longest comes first."""
         self._busy: dict[ConnectionId, ExchangeId] = {}
         self._streams: set[ConnectionId] = set()
         self._used: set[ConnectionId] = set()
         """Connections that carried an exchange to its end."""
+        self._keeps = False
+        """Whether the server is known to keep connections: it said so, or did."""
         self._decisions: deque[Decision] = deque()
         self._timers: Deadlines[ConnectionId] = Deadlines()
 
@@ -192,7 +201,7 @@ class Pool:
         """
         self._waiting.pop(exchange, None)
         self._again.pop(exchange, None)
-        self._fresh.discard(exchange)
+        self._settle(exchange)
         for conn, whose in self._dialling.items():
             if whose == exchange:
                 self._dialling[conn] = None
@@ -204,7 +213,7 @@ class Pool:
         if exchange is None:
             self._rest(conn, now, None)
         else:
-            self._fresh.discard(exchange)
+            self._settle(exchange)
             self._carry(conn, exchange, reused=False)
 
     def streams(self, conn: ConnectionId, now: float) -> None:
@@ -212,10 +221,14 @@ class Pool:
         self._streams.add(conn)
         self._assign(now)
 
-    def freed(self, conn: ConnectionId, now: float, keep: float | None) -> None:
-        """The exchange on `conn` is over; the server keeps it for `keep` seconds, None: unknown."""
+    def freed(self, conn: ConnectionId, now: float, keep: float | None, *, keeps: bool = False) -> None:
+        """The exchange on `conn` is over; the server keeps it for `keep` seconds, None: unknown.
+
+        `keeps`: it said that it does. Not every server that does says so.
+        """
         del self._busy[conn]
         self._streams.discard(conn)
+        self._keeps = self._keeps or keeps or conn in self._used
         self._used.add(conn)
         self._rest(conn, now, keep)
 
@@ -225,7 +238,7 @@ class Pool:
         if exchange is None:
             exchange = self._busy.pop(conn, None)
         else:
-            self._fresh.discard(exchange)
+            self._settle(exchange)
         self._idle.pop(conn, None)
         self._streams.discard(conn)
         self._used.discard(conn)
@@ -254,12 +267,14 @@ class Pool:
             queue = self._again or self._waiting
             fresh = queue is self._again
             exchange, once = queue.popitem(last=False)
-            conn = None if fresh else self._take_idle(now, trusted=once)
+            conn = None if fresh else self._take_idle(now, once=once)
             if conn is not None:
                 self._carry(conn, exchange, reused=conn in self._used)
                 continue
             if fresh:
                 self._fresh.add(exchange)
+            elif once:
+                self._once.add(exchange)
             for conn, whose in self._dialling.items():
                 if whose is None:
                     self._dialling[conn] = exchange
@@ -270,16 +285,28 @@ class Pool:
                 self._timers.set(dialled, now + self._policy.connect_timeout, CONNECT)
                 self._decisions.append(Dial(dialled))
 
-    def _take_idle(self, now: float, *, trusted: bool) -> ConnectionId | None:
-        """The connection that was idle last, None if there is none. `trusted`: leave none that is not."""
-        while self._idle:
-            conn, until = self._idle.popitem()
-            if now < until or not trusted:
+    def _take_idle(self, now: float, *, once: bool) -> ConnectionId | None:
+        """The connection that was idle last, None if there is none. `once`: only one that will last."""
+        for conn in list(reversed(self._idle)):
+            since, until = self._idle[conn]
+            if not once or (now < until and (self._lasts(conn) or now - since >= SETTLED)):
+                del self._idle[conn]
                 return conn
-            self._used.discard(conn)
-            self._timers.clear(conn)
-            self._decisions.append(Drop(conn, IDLE))
+            if now >= until:
+                del self._idle[conn]
+                self._used.discard(conn)
+                self._timers.clear(conn)
+                self._decisions.append(Drop(conn, IDLE))
         return None
+
+    def _settle(self, exchange: ExchangeId) -> None:
+        """`exchange` waits for no connection any more."""
+        self._fresh.discard(exchange)
+        self._once.discard(exchange)
+
+    def _lasts(self, conn: ConnectionId) -> bool:
+        """Whether `conn` will not end just because a response came on it."""
+        return self._keeps or conn not in self._used
 
     def _carry(self, conn: ConnectionId, exchange: ExchangeId, *, reused: bool) -> None:
         self._timers.clear(conn)
@@ -289,14 +316,16 @@ class Pool:
     def _rest(self, conn: ConnectionId, now: float, keep: float | None) -> None:
         """Nobody is on `conn`, which the server keeps for `keep` seconds: give it away, or keep it."""
         timeout = self._policy.idle_timeout
-        self._idle[conn] = now + (self._policy.trusted_for if keep is None else keep)
+        until = now + (self._policy.trusted_for if keep is None else keep)
+        self._idle[conn] = now, until
         self._timers.set(conn, now + (timeout if keep is None else min(timeout, keep)), IDLE)
         self._assign(now)
         if conn not in self._idle:
             return
-        lasts = self._idle[conn] > now
+        lasts = until > now and self._lasts(conn)
         for dialled, exchange in self._dialling.items():
-            if lasts and exchange is not None and exchange not in self._fresh:
+            if exchange is not None and exchange not in self._fresh and (lasts or exchange not in self._once):
+                self._settle(exchange)
                 self._dialling[dialled] = None
                 del self._idle[conn]
                 self._carry(conn, exchange, reused=conn in self._used)
