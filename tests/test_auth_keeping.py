@@ -10,6 +10,7 @@ import pytest
 
 from sansmcp import CacheUse, ResponseCache, ResultReady
 from sansmcp.auth.addresses import AddressPolicy
+from sansmcp.auth.client import MAX_TRIES
 from sansmcp.auth.keeping import MAX_OWN, Keeping
 from sansmcp.auth.oauth import OAuth
 from sansmcp.auth.registration import Registration
@@ -151,6 +152,37 @@ def test_whoever_renews_at_the_same_moment_and_loses_takes_the_token_of_who_won(
     kept = store.tokens(MCP)
     assert kept is not None
     assert kept.access_token == ("t0ken-2" if stale else "t0ken-other")
+
+
+@pytest.mark.req("T9")
+@pytest.mark.case("A-03")
+def test_what_another_client_was_given_may_be_void_as_well() -> None:
+    store = MemoryTokenStore()
+    world = World(store=store).start()
+    held = store.tokens(MCP)
+    assert held is not None
+    store.keep_tokens(MCP, attrs.evolve(held, access_token="t0ken-other", refresh_token="r3fresh-other"))
+    world.valid.clear()  # both of them
+    assert isinstance(world.call(), ResultReady)
+    assert [asked.form.get("refresh_token") for asked in world.to(f"{AS}/token")] == [None, "r3fresh-other"]
+    assert len(world.urls) == 1
+
+
+@pytest.mark.req("T9")
+@pytest.mark.case("A-03")
+def test_a_store_that_has_another_token_each_time_is_not_followed_without_end() -> None:
+    numbers = count()
+
+    class Changing(MemoryTokenStore):
+        def tokens(self, server: str) -> Tokens | None:
+            kept = super().tokens(server)
+            return None if kept is None else attrs.evolve(kept, access_token=f"t0ken-n{next(numbers)}")
+
+    world = World(store=Changing()).start()
+    world.valid.clear()
+    before = len(world.to(MCP))
+    assert isinstance(world.call(), RequestFailed)
+    assert len(world.to(MCP)) - before <= MAX_TRIES
 
 
 @pytest.mark.req("T9")

@@ -554,6 +554,10 @@ class AuthorizedClient:
             self._take(tokens)
             if not attempt.flow.refreshed:
                 self.engine.identity_changed()
+            if attempt.flow.taken:
+                self._proven = True
+                for request in waiting:
+                    request.refused = 0  # what the server sees now may be old as well
         elif attempt.occasion.quietly:
             # The server says what it wants to a request with what there is, or without.
             self._renewal_failed = True

@@ -103,6 +103,8 @@ class Flow:
         """The authorization server's."""
         self.refreshed = False
         """Whether the token was had for an earlier one."""
+        self.taken = False
+        """Whether the token is one that another client was given, perhaps some time ago."""
         self.said: list[Event] = []
         """Events for the application, to be taken from here."""
         self._issuer = issuer
@@ -138,7 +140,7 @@ class Flow:
             return None
         held = self._renewed_elsewhere(held) or held
         if held is not self.occasion.held and not held.stale(self.unix()):
-            self.refreshed = True
+            self.refreshed = self.taken = True
             return held
         client = self._client_of(held)
         if held.refresh_token is None or client is None:
@@ -154,7 +156,7 @@ class Flow:
                 if other is None and error.code:
                     self.store.keep_tokens(self.server.text, None)
                 return None
-            tokens = other
+            tokens, self.taken = other, True
         self.refreshed = True
         return tokens
 
