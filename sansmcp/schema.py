@@ -1,7 +1,7 @@
 """JSON Schemas (2020-12) read from Python's annotations.
 
-Covers the JSON types, ``Literal``, enumerations, unions, lists, tuples, sets and mappings, and classes of
-attrs, dataclasses and ``TypedDict``, recursive ones too. ``Annotated[T, "what it is"]`` describes a value;
+Covers the JSON types, ``Literal``, enumerations, unions, lists, tuples (with names, too), sets and
+mappings, ``NewType``, and classes of attrs, dataclasses and ``TypedDict``, recursive ones too. ``Annotated[T, "what it is"]`` describes a value;
 a mapping among the metadata adds keywords: ``Annotated[int, {"minimum": 1}]``. Anything richer is given
 as a schema, verbatim.
 """

@@ -147,6 +147,7 @@ def test_time_is_bounded_and_the_task_goes_on() -> None:
         (task("cancelled"), CallCancelled, "the server cancelled its task"),
         (task("completed"), InvalidResponse, "without a result"),
         (task("completed", result={"resultType": "task"}), InvalidResponse, "without a result"),
+        (task("completed", result={"resultType": {}}), InvalidResponse, "without a result"),
         (task("failed"), InvalidResponse, "without an error"),
         (task("odd"), InvalidResponse, "tasks/get"),
         (task(task_id="t2"), InvalidResponse, "another task"),
