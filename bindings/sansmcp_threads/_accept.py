@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, cast
 
 from sansmcp_asyncio._http import ListenerPump
 
-from ._loop import READ, Loop, Signal
+from ._loop import Loop, Signal
+from ._poller import READ
 from ._pump import ThreadPump
 from ._server import ThreadHandlers
 from ._sockets import Stream

@@ -66,12 +66,12 @@ class Client(BaseClient, Verbs):
                 except BaseException as error:
                     loop.interrupted(error)
                     raise
-            loop.wait(future)
+            came = loop.wait(future)
         finally:
             if call is not None and (on_progress is not None or not future.done()):
                 with loop.lock:
                     self._forget(call)
-        if not future.done():
+        if not came:
             raise ConnectionEnded("the client was closed")
         end = future.result()
         if isinstance(end, RequestFailed):
@@ -93,7 +93,8 @@ class Client(BaseClient, Verbs):
     def _check_open(self) -> None:
         if self._pid != os.getpid():
             raise LocalProtocolError("this process was forked from the one whose client this is")
-        super()._check_open()
+        if self._error is not None:
+            super()._check_open()
 
     def _end_told(self, event: ResultReady | RequestFailed) -> None:
         with self._threads.lock:

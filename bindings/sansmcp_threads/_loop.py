@@ -14,7 +14,6 @@ from __future__ import annotations
 import logging
 import math
 import os
-import selectors
 import socket
 import threading
 import time
@@ -26,13 +25,13 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeAlias, TypeVar,
 
 from sansmcp.invocation import NeedsLoop
 
+from ._poller import READ, default
+
 if TYPE_CHECKING:
     import asyncio
 
 T = TypeVar("T")
 
-READ: Final = selectors.EVENT_READ
-WRITE: Final = selectors.EVENT_WRITE
 _QUIET: Final = 0.05
 """Seconds without a leader after which the loop's own thread leads: threads that call again and again
 do so sooner, and need not wait for it to yield."""
@@ -40,7 +39,8 @@ _POSIX: Final = os.name == "posix"
 _SLICE: Final = None if _POSIX else 0.1
 """Where a wait for a lock does not end with Ctrl-C, it is cut to pieces (seconds)."""
 
-_Ready: TypeAlias = list[tuple[selectors.SelectorKey, int]]
+_Ready: TypeAlias = list[tuple[int, int]]
+"""Descriptors, and what they are ready for."""
 
 _log: Final = logging.getLogger("sansmcp")
 
@@ -87,7 +87,9 @@ class Future(Signal, Generic[T]):
 
     def set_result(self, value: T) -> None:
         self._value = value
-        self.set()
+        self._set = True
+        if self.sleepers:
+            self.set()
 
     def set_exception(self, error: BaseException) -> None:
         self._error = error
@@ -148,7 +150,7 @@ class Loop:
 
     def __init__(self) -> None:
         self.lock: Final = threading.Lock()
-        self._selector = selectors.DefaultSelector()
+        self._poller = default()
         self._ready: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
         self._timers: set[Timer] = set()
         self._due = math.inf
@@ -179,7 +181,7 @@ class Loop:
         self._ear, self._bell = socket.socketpair()
         for end in (self._ear, self._bell):
             end.setblocking(False)
-        self._selector.register(self._ear, READ, self._heard)
+        self.watch(self._ear.fileno(), READ, self._heard)
 
     @property
     def closed(self) -> bool:
@@ -249,8 +251,7 @@ class Loop:
         self._changed.add(fd)
         if not events:
             # Before its number is given to another file, which cannot wait for the leader.
-            with suppress(KeyError, ValueError, OSError):
-                self._selector.unregister(fd)
+            self._poller.watch(fd, 0)
         self.wake()
 
     def tell(self, callback: Callable[..., object], *arguments: Any) -> None:
@@ -286,46 +287,43 @@ class Loop:
         KeyboardInterrupt comes at once.
         """
         me = threading.get_ident()
+        leads = False
+        ready: _Ready = []
         try:
-            return self._wait(me, signal, until)
+            while True:
+                sleeper: _Sleeper | None = None
+                with self.lock:
+                    if leads:
+                        self._asleep_until = None
+                        self._take(ready)
+                    elif self._leader is None:
+                        leads, self._leader = True, me
+                        self._led += 1
+                        if self._ready and not self._closed:
+                            self._take([])
+                    tells = self._told and self._must_tell(me)
+                    if tells or signal._set or self._closed or (until is not None and self.time() >= until):
+                        if leads:
+                            leads, self._leader = False, None
+                        self._hand_over()
+                        if not tells:
+                            return signal._set
+                    elif leads:
+                        timeout = self._sleep(until)
+                    else:
+                        sleeper = self._lie_down(me, signal)
+                if leads:
+                    ready = self._poller.poll(timeout)
+                elif sleeper is None:
+                    self._tell_all()
+                elif self._follow(sleeper, signal, until) and not self._told:
+                    return True
         except BaseException:
             with self.lock:
                 if self._leader == me:
                     self._asleep_until = self._leader = None
                 self._hand_over()
             raise
-
-    def _wait(self, me: int, signal: Signal, until: float | None) -> bool:
-        leads = False
-        ready: _Ready = []
-        while True:
-            sleeper: _Sleeper | None = None
-            with self.lock:
-                if leads:
-                    self._asleep_until = None
-                    self._take(ready)
-                elif self._leader is None:
-                    leads, self._leader = True, me
-                    self._led += 1
-                    if self._ready and not self._closed:
-                        self._take([])
-                tells = self._must_tell(me)
-                if tells or signal._set or self._closed or (until is not None and self.time() >= until):
-                    if leads:
-                        leads, self._leader = False, None
-                    self._hand_over()
-                    if not tells:
-                        return signal._set
-                elif leads:
-                    timeout = self._sleep(until)
-                else:
-                    sleeper = self._lie_down(me, signal)
-            if leads:
-                ready = self._selector.select(timeout)
-            elif sleeper is None:
-                self._tell_all()
-            elif self._follow(sleeper, signal, until) and not self._told:
-                return True
 
     def _lie_down(self, me: int, signal: Signal) -> _Sleeper:
         sleeper = _Sleeper(me)
@@ -377,10 +375,10 @@ class Loop:
     def _take(self, ready: _Ready) -> None:
         """Let everybody do what there is to do."""
         try:
-            for key, events in ready:
+            for fd, events in ready:
                 # A descriptor that was closed meanwhile may be another one by now: its number was unwatched.
-                if key.fd not in self._changed:
-                    self._do(key.data, events)
+                if fd not in self._changed:
+                    self._do(self._wanted[fd][1], events)
             if self._timers and self._due <= (now := self.time()):
                 for timer in [t for t in self._timers if t.due <= now]:
                     timer.cancel()
@@ -406,19 +404,12 @@ class Loop:
             for give_up in self.on_interrupt:
                 give_up()
 
-    def _rewatch(self, fd: int) -> None:
-        wanted = self._wanted.get(fd)
-        known = fd in self._selector.get_map()
-        if wanted is None:
-            if known:
-                self._selector.unregister(fd)
-        else:
-            (self._selector.modify if known else self._selector.register)(fd, *wanted)
-
     def _sleep(self, until: float | None) -> float | None:
         """Seconds that the leader may wait for descriptors; None: for ever."""
         while self._changed:
-            self._rewatch(self._changed.pop())
+            fd = self._changed.pop()
+            if fd in self._wanted:
+                self._poller.watch(fd, self._wanted[fd][0])
         when = self._due if until is None or self._due < until else until
         self._asleep_until = when
         if self._ready:  # only now: who adds to them looks whether anybody sleeps
@@ -487,7 +478,7 @@ class Loop:
                     if self._yields or self._closed or self._must_tell(me):
                         break
                     timeout = self._sleep(None)
-                ready = self._selector.select(timeout)
+                ready = self._poller.poll(timeout)
         finally:
             with self.lock:
                 self._asleep_until = self._leader = None
@@ -522,6 +513,6 @@ class Loop:
         if self._given_back:
             return
         self._given_back = True
-        self._selector.close()
+        self._poller.close()
         self._ear.close()
         self._bell.close()

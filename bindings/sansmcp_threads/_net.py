@@ -142,6 +142,7 @@ class Socket(Stream):
 
     def start_tls(self, host: str) -> None:
         assert self._sock is not None
+        self._watched = 0
         self._loop.watch(self._sock.fileno(), 0, self._ready)
         try:
             sock = self._tls().wrap_socket(self._sock, server_hostname=host, do_handshake_on_connect=False)

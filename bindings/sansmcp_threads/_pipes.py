@@ -16,7 +16,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from ._loop import READ, WRITE, Loop
+from ._loop import Loop
+from ._poller import READ, WRITE
 
 POSIX: Final = os.name == "posix"
 CHUNK: Final = 65536

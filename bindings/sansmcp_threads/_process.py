@@ -13,8 +13,8 @@ from sansmcp.ops import Spawn
 from sansmcp.stdio import StdioClient
 from sansmcp_asyncio._pump import Channel
 
-from ._loop import READ
 from ._pipes import POSIX, Reader, Writer, reader, writer
+from ._poller import READ
 from ._pump import ThreadPump
 
 _LAST_READS = 16

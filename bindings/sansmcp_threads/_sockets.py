@@ -11,7 +11,8 @@ from typing import Final
 
 from sansmcp_asyncio._pump import Channel
 
-from ._loop import READ, WRITE, Loop
+from ._loop import Loop
+from ._poller import READ, WRITE
 
 _CHUNK: Final = 65536
 _HIGH: Final = 65536
@@ -32,6 +33,8 @@ class Stream(Channel):
         self._eof = self._paused = self._closing = self._ending_write = False
         self._awaits = 0
         """What TLS waits for, whatever it is that we want."""
+        self._watched = 0
+        """What the loop watches it for."""
 
     # told to whoever derives ---------------------------------------------------------------------
 
@@ -75,7 +78,9 @@ class Stream(Channel):
             wanted = self._awaits
             if not self._shaking and not wanted:
                 wanted = (READ if self._reading and not self._eof else 0) | (WRITE if self._parts else 0)
-            self._loop.watch(self._sock.fileno(), wanted, self._ready)
+            if wanted != self._watched:
+                self._watched = wanted
+                self._loop.watch(self._sock.fileno(), wanted, self._ready)
 
     def _ready(self, events: int) -> None:
         awaited, self._awaits = self._awaits, 0
