@@ -132,4 +132,8 @@ def bridge(target: Target, words: list[str], settings: Settings, listening: List
         await sides[0].serve(client, listening)
 
     sides.append(Bridged(tell))
-    run(target, settings, work, bridged=sides[0])
+    try:
+        run(target, settings, work, bridged=sides[0])
+    except CommandError as failure:
+        if listening is None or failure.kind != "terminated":  # so a server is ended in order
+            raise

@@ -396,8 +396,9 @@ def quirks(as_json: bool) -> None:
 @cli.command(epilog=EXIT_CODES)
 @click.argument("file", metavar="FILE")
 @click.option("--revision", metavar="REVISION", help="Hold everything against this revision.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--debug", is_flag=True, help="Show a traceback when something fails.")
-def explain(file: str, revision: str | None, debug: bool) -> None:
+def explain(file: str, revision: str | None, as_json: bool, debug: bool) -> None:
     """Say what messages are: their kind, their era, and which rule they break.
 
     FILE holds one JSON-RPC message, one message a line, or a log that `sansmcp.replay` wrote; - is
@@ -410,13 +411,14 @@ def explain(file: str, revision: str | None, debug: bool) -> None:
     """
     from .explaining import explain as run_explain
 
-    run_explain(file, revision)
+    run_explain(file, revision, as_json=as_json)
 
 
 @cli.command(epilog=EXIT_CODES)
 @click.argument("file", metavar="FILE")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--debug", is_flag=True, help="Show a traceback when something fails.")
-def replay(file: str, debug: bool) -> None:
+def replay(file: str, as_json: bool, debug: bool) -> None:
     """Run a log of an engine again, and name the first step that goes another way.
 
     FILE is a log that `sansmcp.replay.record` wrote; - is standard input. Exits with 1 when a step
@@ -428,4 +430,4 @@ def replay(file: str, debug: bool) -> None:
     """
     from .explaining import replay as run_replay
 
-    run_replay(file)
+    run_replay(file, as_json=as_json)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from base64 import b64decode
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sansmcp.errors import ErrorCode, McpError
+from sansmcp.errors import ErrorCode, McpError, SansmcpError
 from sansmcp.types.content import BlobResourceContents, TextResourceContents
 from sansmcp.types.lifecycle import declares
 
@@ -19,7 +20,7 @@ from .failures import ANSWERED_ERROR, CommandError, usage
 from .session import asking, run
 from .settings import Settings
 from .targets import Target
-from .text import instead, one_line, visible
+from .text import instead, likely, one_line, visible
 
 if TYPE_CHECKING:
     from sansmcp.events import ProgressReported
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from .questions import Questions
 
 T = TypeVar("T")
+
+_UNKNOWN = (ErrorCode.INVALID_PARAMS, ErrorCode.METHOD_NOT_FOUND, ErrorCode.RESOURCE_NOT_FOUND)
+"""What servers answer to a name that they do not know."""
 
 _ONE_LINE = 200
 """A tool's error up to this length stands in the message itself."""
@@ -67,6 +71,33 @@ def _require(client: Client, capability: str, subject: str) -> None:
     if not _offers(client, capability):
         message = f"{subject}: the server offers no {capability} (it does not declare the capability)"
         raise CommandError(ANSWERED_ERROR, "not_offered", message)
+
+
+@asynccontextmanager
+async def _suggesting(client: Client, kind: str, name: str) -> AsyncIterator[None]:
+    """Around a request for something by its name: an error of the server names what is like it."""
+    try:
+        yield
+    except CommandError as failure:
+        unknown = failure.kind == "server_error" and failure.details.get("code") in _UNKNOWN
+        hint = await _like_it(client, kind, name) if unknown else ""
+        if not hint:
+            raise
+        raise failure.saying(f"{failure.message}; {hint}") from failure.__cause__
+
+
+async def _like_it(client: Client, kind: str, name: str) -> str:
+    """Which of the server's names this may be a slip of; empty if it is one of them."""
+    known: list[str] = []
+    with suppress(SansmcpError):
+        match kind:
+            case "tools":
+                known = [tool.name for tool in (await client.list_tools()).tools]
+            case "prompts":
+                known = [prompt.name for prompt in (await client.list_prompts()).prompts]
+            case _:
+                known = [resource.uri for resource in (await client.list_resources()).resources]
+    return "" if name in known else likely(name, known)
 
 
 # probe -------------------------------------------------------------------------------------------
@@ -140,25 +171,31 @@ def call(
     pairs = split_pairs(given) if arguments is None else {}
     subject = f"tools/call {one_line(name, 128)!r}"
     progress = _Progress(questions)
+    hints: list[str] = []
+    from . import render
 
     async def work(client: Client) -> tuple[CallToolResult, Any]:
         _require(client, "tools", subject)
         values = arguments
         if values is None:
             values = typed_pairs(pairs, await _schema(client, name, subject), name) if pairs else {}
-        with asking(subject):
-            result = await client.call_tool(name, values, on_progress=progress)
+        async with _suggesting(client, "tools", name):
+            with asking(subject):
+                result = await client.call_tool(name, values, on_progress=progress)
+        if result.is_error and name in render.call_result(result):
+            # how some servers say that there is no such tool
+            hints.append(await _like_it(client, "tools", name))
         return result, documents.wire(result, client.revision)
 
     try:
         (result, raw), connected = _ask(target, settings, work, questions=questions)
     finally:
         progress.end()
-    _show_call(result, raw, connected, settings, subject)
+    _show_call(result, raw, connected, settings, subject, next(filter(None, hints), ""))
 
 
 def _show_call(
-    result: CallToolResult, raw: Any, connected: dict[str, Any], settings: Settings, subject: str
+    result: CallToolResult, raw: Any, connected: dict[str, Any], settings: Settings, subject: str, hint: str
 ) -> None:
     if not result.is_error and settings.json:
         documents.write(documents.success("call", connected, raw))
@@ -171,6 +208,7 @@ def _show_call(
         lines = [line for line in visible(text).split("\n") if line]
         if settings.json or (len(lines) == 1 and len(lines[0]) <= _ONE_LINE):
             message, lines = f"{message}: {one_line(text) or '(no text)'}", []
+        message += f"; {hint}" if hint else ""
         raise CommandError(ANSWERED_ERROR, "tool_error", message, notes=lines, result=raw)
     if text:
         print(render.plain(text))
@@ -276,8 +314,9 @@ def read(
 
     async def work(client: Client) -> tuple[list[ResourceContents], Any]:
         _require(client, "resources", subject)
-        with asking(subject):
-            result = await client.read_resource(uri)
+        async with _suggesting(client, "resources", uri):
+            with asking(subject):
+                result = await client.read_resource(uri)
         return result.contents, documents.wire(result, client.revision)
 
     (parts, raw), connected = _ask(target, settings, work, questions=questions)
@@ -364,8 +403,9 @@ def prompt(target: Target, words: list[str], settings: Settings, *, questions: Q
 
     async def work(client: Client) -> tuple[Any, Any]:
         _require(client, "prompts", subject)
-        with asking(subject):
-            result = await client.get_prompt(name, arguments)
+        async with _suggesting(client, "prompts", name):
+            with asking(subject):
+                result = await client.get_prompt(name, arguments)
         return result, documents.wire(result, client.revision)
 
     (result, raw), connected = _ask(target, settings, work, questions=questions)

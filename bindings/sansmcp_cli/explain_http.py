@@ -22,6 +22,9 @@ _SHOWN: Final = 160
 _NO_TLS: Final = ": there is no secure connection"
 _REASON: Final = re.compile(r"\((?:\[[^\]]*\] )?([^()]*)(?:\([^()]*\))?\)$")
 _SYSTEM: Final = re.compile(r" \(\[Errno .*\)$")
+_BARE: Final = re.compile(r": \[Errno -?\d+\] ([^()]*?)(?: \(.*\))?$")
+"""The system's words in an error of a socket."""
+_NOBODY: Final = ": nobody listens there: is the server running, and is the address right?"
 _PAGE: Final = re.compile(r"\s*<(?:!doctype|html|head|body)", re.IGNORECASE)
 _TITLE: Final = re.compile(r"<title>([^<]*)", re.IGNORECASE)
 _CHALLENGE: Final = re.compile(r'\b(error_description|error|scope)="([^"]{1,200})"')
@@ -85,6 +88,8 @@ def _no_network(error: NetworkFailure, subject: str) -> CommandError:
         where, _, rest = told.partition(_NO_TLS)
         reason = match[1].strip() if (match := _REASON.search(rest)) else "it failed"
         told = f"{where}{_NO_TLS}: {reason}; {_tls_advice(reason)}"
+    elif found := _BARE.search(told):
+        told = told[: found.start()] + (_NOBODY if problem is NetworkProblem.REFUSED else f": {found[1]}")
     else:  # the system's own words do not get clearer
         told = _SYSTEM.sub("", told)
     return CommandError(NO_CONNECTION, "no_connection", f"{subject}: {told}", details=details)

@@ -17,6 +17,7 @@ from sansmcp.types.methods import MethodSpec, spec_for
 from sansmcp.wire import jsonrpc
 from sansmcp.wire.jsoncodec import JsonError, default_codec
 
+from . import documents
 from .failures import ANSWERED_ERROR, CommandError, usage
 from .text import one_line
 
@@ -43,25 +44,28 @@ def read_text(file: str) -> str:
 # explain -----------------------------------------------------------------------------------------
 
 
-def explain(file: str, revision: str | None) -> None:
+def explain(file: str, revision: str | None, *, as_json: bool) -> None:
     """Say what each message in `file` is. Raises CommandError when one breaks a rule."""
     given = None
     if revision is not None and (given := known_revision(revision)) is None:
         raise usage(f"--revision: known are {', '.join(r.value for r in ALL_REVISIONS)}")
     explainer = Explainer(given)
-    broken = count = 0
+    found: list[dict[str, Any]] = []
     for where, text in _messages(read_text(file)):
-        count += 1
         told, problems = explainer.explain(text)
-        print(f"{where}{told}")
-        for problem in problems:
-            print(f"    breaks a rule: {one_line(problem, _SHOWN)}")
-        broken += bool(problems)
-    if not count:
+        found.append({"where": where.strip().rstrip(":"), "is": told, "problems": problems})
+        if not as_json:
+            print(f"{where}{told}")
+            for problem in problems:
+                print(f"    breaks a rule: {one_line(problem, _SHOWN)}")
+    if not found:
         raise usage(f"{file}: there is no message in it")
-    if broken:
-        what = "the message breaks" if count == 1 else f"{broken} of {count} messages break"
-        raise CommandError(ANSWERED_ERROR, "rule_broken", f"{what} a rule")
+    result = {"messages": found}
+    if broken := sum(1 for message in found if message["problems"]):
+        what = "the message breaks" if len(found) == 1 else f"{broken} of {len(found)} messages break"
+        raise CommandError(ANSWERED_ERROR, "rule_broken", f"{what} a rule", result=result)
+    if as_json:
+        documents.write({"ok": True, "command": "explain", "result": result})
 
 
 def _messages(text: str) -> Iterator[tuple[str, str]]:
@@ -224,7 +228,7 @@ def _fits(raw: Any, cls: Any, revision: Revision) -> list[str]:
 # replay ------------------------------------------------------------------------------------------
 
 
-def replay(file: str) -> None:
+def replay(file: str, *, as_json: bool) -> None:
     """Run a log again. Raises CommandError when a step goes another way."""
     lines = read_text(file).splitlines()
     try:
@@ -232,10 +236,17 @@ def replay(file: str) -> None:
     except LocalProtocolError as error:
         raise usage(one_line(str(error), _SHOWN)) from None
     divergence = outcome.divergence
+    result: dict[str, Any] = {"steps": outcome.steps}
     if divergence is None:
-        print(f"{outcome.steps} steps, all as they are written")
+        if as_json:
+            documents.write({"ok": True, "command": "replay", "result": result})
+        else:
+            print(f"{outcome.steps} steps, all as they are written")
         return
-    for label, value in (("expected", divergence.expected), ("got", divergence.got)):
-        print(f"{label}: {one_line(str(value), 2 * _SHOWN)}")
+    values = {"expected": str(divergence.expected), "got": str(divergence.got)}
+    result.update(line=divergence.step, **values)
+    if not as_json:
+        for label, value in values.items():
+            print(f"{label}: {one_line(value, 2 * _SHOWN)}")
     told = f"line {divergence.step}: {divergence.reason} ({outcome.steps} steps went as they are written)"
-    raise CommandError(ANSWERED_ERROR, "diverged", told)
+    raise CommandError(ANSWERED_ERROR, "diverged", told, result=result)

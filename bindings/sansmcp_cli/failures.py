@@ -11,7 +11,10 @@ USAGE: Final = 2
 NO_CONNECTION: Final = 3
 TIMED_OUT: Final = 4
 OUR_FAULT: Final = 70
+CANNOT_WRITE: Final = 74
 INTERRUPTED: Final = 130
+NO_READER: Final = 141
+"""Whoever read the output had enough, as a shell says it of SIGPIPE."""
 
 
 class CommandError(Exception):
@@ -45,20 +48,25 @@ class CommandError(Exception):
         self.result: Final = result
         self.trail: Final = tuple(trail)
 
+    def saying(self, message: str) -> CommandError:
+        """The same in other words."""
+        return self._but(message)
+
     def with_last_words(
         self, lines: Sequence[str], hide: Callable[[Any], Any], trail: Sequence[tuple[str, str]] = ()
     ) -> CommandError:
         """The same with the server's last words, and `hide` applied to all that it had a part in."""
-        return CommandError(
-            self.code,
-            self.kind,
+        return self._but(
             hide(self.message),
             notes=[*hide(list(self.notes)), *lines],
             heading="the server's last words:" if lines else "",
             details=hide(self.details),
-            result=self.result,
             trail=[(step, hide(outcome)) for step, outcome in trail],
         )
+
+    def _but(self, message: str, **changed: Any) -> CommandError:
+        kept = {name: getattr(self, name) for name in ("notes", "heading", "details", "result", "trail")}
+        return CommandError(self.code, self.kind, message, **{**kept, **changed})
 
 
 def usage(message: str) -> CommandError:

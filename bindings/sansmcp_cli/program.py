@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -10,8 +11,9 @@ from typing import Any, Final, NoReturn
 
 import click
 
-from .failures import INTERRUPTED, OK, OUR_FAULT, USAGE, CommandError
+from .failures import CANNOT_WRITE, INTERRUPTED, NO_READER, OK, OUR_FAULT, USAGE, CommandError
 
+_CANNOT_WRITE: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _COMMAND_LINE: Final = "sansmcp_cli.command_line"
 
 EXIT_CODES: Final = """\b
@@ -50,6 +52,7 @@ class Program(click.Group):
     def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> NoReturn:
         words = list(sys.argv[1:] if args is None else args)
         own = words[: words.index("--")] if "--" in words else words
+        _open_streams()
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
                 # what the encoding lacks is shown as an escape instead of being our end
@@ -60,9 +63,8 @@ class Program(click.Group):
             code = super().main(words, *rest, **extra) or OK
             sys.stdout.flush()
         except BrokenPipeError:
-            # whoever read our output has enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            code = 141
+            _drop_output()  # whoever read it has enough
+            code = NO_READER
         except click.exceptions.Exit as ended:
             code = ended.exit_code
         except (KeyboardInterrupt, click.Abort):
@@ -76,8 +78,13 @@ class Program(click.Group):
                 raise
             from .text import one_line
 
-            told = f"a fault of this program: {type(error).__name__}: {one_line(str(error), 200)}"
-            code = self._failed(CommandError(OUR_FAULT, "internal", f"{told} (--debug shows where)"), own)
+            if isinstance(error, OSError) and error.errno in _CANNOT_WRITE:
+                _drop_output()
+                told = f"the output cannot be written: {os.strerror(error.errno)}"
+                code = self._failed(CommandError(CANNOT_WRITE, "cannot_write", told), own)
+            else:
+                told = f"a fault of this program: {type(error).__name__}: {one_line(str(error), 200)}"
+                code = self._failed(CommandError(OUR_FAULT, "internal", f"{told} (--debug shows where)"), own)
         sys.exit(code)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -105,6 +112,18 @@ class Program(click.Group):
             write(failed(command, failure))
             sys.stdout.flush()
         return failure.code
+
+
+def _open_streams() -> None:
+    """Let there be three standard streams: what is opened next would be taken for one that is closed."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
+
+
+def _drop_output() -> None:
+    """Let the rest of the output go nowhere, so that nobody tries to write it once more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _from_click(error: click.ClickException) -> CommandError:

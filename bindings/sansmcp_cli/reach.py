@@ -21,11 +21,10 @@ from .targets import CommandTarget, HttpTarget, StreamTarget, Target
 if TYPE_CHECKING:
     from sansmcp.auth.oauth import OAuth
     from sansmcp_asyncio import EngineOptions, Opening
-    from sansmcp_asyncio._pump import OnEvent
+    from sansmcp_asyncio._pump import OnEvent, OnWire
 
     from .bridging import Bridged
     from .questions import Questions
-    from .trace import Trace
 
 
 class AuthOptions(TypedDict, total=False):
@@ -67,7 +66,8 @@ def announcement(target: Target, settings: Settings, redactor: Redactor) -> str:
 def opening(
     target: Target,
     settings: Settings,
-    trace: Trace | None,
+    on_event: OnEvent | None,
+    on_wire: OnWire | None,
     stderr: Callable[[bytes], object],
     auth: AuthOptions | None = None,
     bridged: Bridged | None = None,
@@ -81,7 +81,6 @@ def opening(
     from sansmcp_asyncio import connect
 
     info = Implementation(name="sansmcp", version=__version__)
-    on_event, on_wire = (None, None) if trace is None else (trace.on_event, trace.on_wire)
     options: EngineOptions = {
         "mode": settings.era_mode(),
         "timeouts": settings.timeouts(asking=questions is not None and questions.ask),

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from sansmcp.types.resources import Resource, ResourceTemplate
     from sansmcp.types.tools import CallToolResult, Tool
 
+_NARROWEST: Final = 20
+"""Narrower windows break the lines themselves."""
 _NARROW: Final = 80
 _LEFT_SHARE: Final = 0.65
 """In a window narrower than that, or where names and arguments would take more than this share of
@@ -42,7 +44,9 @@ it, a table would squeeze its last column; then things stand below each other in
 
 def console() -> Console:
     """Standard output: colours only on a terminal, and none with NO_COLOR."""
-    return Console(highlight=False, soft_wrap=False, emoji=False, markup=False)
+    made = Console(highlight=False, soft_wrap=False, emoji=False, markup=False)
+    made.width = max(made.width, _NARROWEST)
+    return made
 
 
 _TRAILING: Final = re.compile(r" +((?:\x1b\[[0-9;]*m)*)$", re.MULTILINE)

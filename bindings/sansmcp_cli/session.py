@@ -19,7 +19,7 @@ from .redact import Redactor
 from .settings import Settings
 from .signals import end_on_sigterm
 from .targets import HttpTarget, StreamTarget, Target
-from .trace import ServerErrors, Trace, Wire
+from .trace import Garbage, ServerErrors, Trace, Wire
 
 if TYPE_CHECKING:
     from sansmcp_asyncio import Client
@@ -67,9 +67,13 @@ async def _run(
     trace = Trace(redactor, wire=_wire(target)) if settings.trace else None
     if trace is not None:
         trace.note("·", announcement(target, settings, redactor))
+    garbage = Garbage()
     cause: BaseException | None
     try:
-        async with opening(target, settings, trace, errors, auth, bridged, questions) as client:
+        on_event = garbage.heard if trace is None else garbage.before(trace.on_event)
+        on_wire = None if trace is None else trace.on_wire
+        made = opening(target, settings, on_event, on_wire, errors, auth, bridged, questions)
+        async with made as client:
             result = await work(client)
         if questions is None or questions.failure is None:
             _tell_unused(questions)
@@ -77,6 +81,9 @@ async def _run(
         failure, cause = questions.failure, None
     except SansmcpError as error:
         failure = from_connect(error, target.name, pinned=settings.mode != "auto")
+        if failure.kind in ("server_gone", "timeout") and garbage.found:
+            glue = " It" if failure.message.endswith("?") else "; it"
+            failure = failure.saying(f"{failure.message}{glue} wrote what is no message: {garbage.found}")
         cause = error
     except CommandError as failed:
         failure, cause = failed, failed.__cause__

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from .failures import CommandError, usage
-from .text import one_line
+from .text import likely, one_line
 
 PROJECT_FILES: Final = (".mcp.json", ".vscode/mcp.json", ".cursor/mcp.json")
 """Looked for in the current folder, before the files of the user."""
@@ -27,6 +27,11 @@ _TRAILING_COMMA: Final = re.compile(r'("(?:[^"\\\n]|\\.)*")|,(?=\s*[}\]])')
 _VARIABLE: Final = re.compile(r"\$\{([^}]*)\}")
 _STREAMS: Final = ("ws://", "wss://", "tcp://", "tls://", "unix:/")
 _SCHEMES: Final = ("http://", "https://", *_STREAMS)
+_NEARLY_URL: Final = re.compile(
+    r"\w+://|(?:https?|wss?|tcp|tls|unix)[:/]|[\w.-]+:\d+(?:/|$)|localhost\b", re.IGNORECASE
+)
+_LIKE_URL: Final = "a URL begins with http://, https://, ws://, wss://, tcp://, tls:// or unix:/"
+_ELSE: Final = "a command line goes after --"
 _INSTEAD: Final = "set the variable with --env NAME=VALUE, or write the command after --"
 _HTTP_TYPES: Final = ("http", "streamable-http", "streamableHttp", "sse")
 _STREAM_TYPES: Final = ("ws", "websocket")
@@ -149,6 +154,11 @@ def _is_url(word: str) -> bool:
     return word.lower().startswith(_SCHEMES)
 
 
+def _looks_like_url(word: str) -> bool:
+    """Whether somebody may have meant one: ``htp://x``, ``https//x``, ``localhost:8000/mcp``."""
+    return _NEARLY_URL.match(word) is not None
+
+
 def _http(url: str, name: str, where: str, headers: Mapping[str, str]) -> HttpTarget | StreamTarget:
     """Without a `name` it is called by its URL without the query. Raises CommandError for no URL."""
     if url.lower().startswith(_STREAMS):
@@ -199,8 +209,10 @@ def named_target(name: str, config: str | None, given: Given = NOTHING_GIVEN) ->
     if unusable is not None:
         raise usage(f"no server named {one_line(name, 80)!r} found, and {unusable.message}")
     where = f"in {config}" if config is not None else f"in {', '.join(PROJECT_FILES)} or your own files"
+    like = likely(name, seen)
     known = f"; known: {', '.join(sorted(seen)[:20])}" if seen else ""
-    raise usage(f"no server named {one_line(name, 80)!r} {where}{known}; a command line goes after --")
+    told = f"{f'; {like}' if like else known}; {_LIKE_URL if _looks_like_url(name) else _ELSE}"
+    raise usage(f"no server named {one_line(name, 80)!r} {where}{told}")
 
 
 def _known(config: str | None) -> str:

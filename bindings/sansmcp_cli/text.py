@@ -43,14 +43,19 @@ def first_paragraph(text: str, limit: int = 240) -> str:
     return (head.rpartition(" ")[0] or head).rstrip(" ,;:") + "…"
 
 
-def instead(name: str, known: Iterable[str], otherwise: str) -> str:
-    """For a name that is not known: what it may be a slip of, or else `otherwise` and all that there are."""
+def likely(name: str, known: Iterable[str]) -> str:
+    """Of which names that are known it may be a slip, as a question; empty where there is none like it."""
     from difflib import get_close_matches
 
     names = {each.lower(): one_line(each, 80) for each in known}
-    if close := get_close_matches(name.lower(), names, n=3, cutoff=0.6):
-        return f"did you mean {' or '.join(names[each] for each in close)}?"
-    return f"{otherwise} {one_line(', '.join(names.values()), 300) or 'none'}"
+    close = get_close_matches(name.lower(), names, n=3, cutoff=0.6)
+    return f"did you mean {' or '.join(names[each] for each in close)}?" if close else ""
+
+
+def instead(name: str, known: Iterable[str], otherwise: str) -> str:
+    """The same, or where there is none like it `otherwise` and all names that are known."""
+    names = list(known)
+    return likely(name, names) or f"{otherwise} {one_line(', '.join(names), 300) or 'none'}"
 
 
 def size(count: int) -> str:

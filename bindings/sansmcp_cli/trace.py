@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from sansmcp.events import Event
+from sansmcp.errors import PeerFault
+from sansmcp.events import Event, MessageIgnored
 
 from .http_trace import HttpSplitter
 from .narrate import LineSplitter, tell_event, tell_message
@@ -71,6 +73,27 @@ class Trace:
 
     def _write(self, mark: str, text: str) -> None:
         print(f"{time.monotonic() - self._started:8.3f} {mark} {text}", file=sys.stderr)
+
+
+class Garbage:
+    """Remembers the first thing on standard output that was no message: often it is all there is to see."""
+
+    def __init__(self) -> None:
+        self.found = ""
+
+    def heard(self, event: Event) -> None:
+        """Take note of an event."""
+        if isinstance(event, MessageIgnored) and isinstance(event.reason, PeerFault) and not self.found:
+            self.found = one_line(event.detail, 160)
+
+    def before(self, on_event: Callable[[Event], object]) -> Callable[[Event], None]:
+        """Hear of each event before `on_event` does."""
+
+        def both(event: Event) -> None:
+            self.heard(event)
+            on_event(event)
+
+        return both
 
 
 class ServerErrors:

@@ -54,6 +54,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         elif path == "/call":
             self._call(json.loads(body))
+        elif path == "/text":
+            self._no_tools(json.loads(body))
         else:
             self._answer(*ANSWERS[path])
 
@@ -74,6 +76,16 @@ class _Handler(BaseHTTPRequestHandler):
         }
         answer = json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result})
         self._answer(200, {"Content-Type": "application/json"}, answer)
+
+    def _no_tools(self, request: dict[str, object]) -> None:
+        """Sends its JSON as a text."""
+        common = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+        if request["method"] == "server/discover":
+            result = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, **common}
+        else:
+            result = {"tools": [], **common}
+        answer = json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result})
+        self._answer(200, {"Content-Type": "text/plain"}, answer)
 
     def _answer(self, status: int, headers: dict[str, str], text: str) -> None:
         body = text.encode()
