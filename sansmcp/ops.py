@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-import attrs
-
-from .records import record
+from .records import field, record
 
 ConnectionId: TypeAlias = int
 
@@ -24,7 +22,7 @@ class Spawn:
 
     conn: ConnectionId
     argv: Sequence[str]
-    env: Mapping[str, str] = attrs.field(repr=False)
+    env: Mapping[str, str] = field(repr=False)
     cwd: str | None
 
 

@@ -28,10 +28,8 @@ import re
 from collections import deque
 from typing import Final
 
-import attrs
-
 from ..errors import LocalProtocolError, PeerFault
-from ..records import record
+from ..records import field, record
 from .buffer import LineTooLongError, ReceiveBuffer
 from .jsonrpc import RequestId
 from .peek import HEAD_SIZE, TAIL_SIZE, Sighting, sight
@@ -49,7 +47,7 @@ class LineFault:
     """BYTE_ORDER_MARK and HEADER_FRAMING are habits of the peer; with MESSAGE_TOO_LARGE and
     TRUNCATED_MESSAGE a message was lost."""
 
-    head: bytes = attrs.field(repr=False)
+    head: bytes = field(repr=False)
     """The first bytes of the line, `HEAD_SIZE` at most."""
 
     id: RequestId | None = None
