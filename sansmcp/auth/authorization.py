@@ -306,7 +306,8 @@ class Authorization:
         request = HttpRequest(step.method, url.target, step.headers, step.body)
         guarded = step.guarded and not self._oauth.addresses.private
         self._ops.append(StartFetch(self._exchange, url, request, guarded))
-        self._timers.set(_KEY, self._now + FETCH_WAIT, "fetch")
+        if self._timers.when(_KEY) is None:  # else it goes on, at another address
+            self._timers.set(_KEY, self._now + FETCH_WAIT, "fetch")
 
     def _redirect(self, location: str | None) -> bool:
         """Follow a redirect, if it may be; the deadline stays."""
