@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 _EMAIL: Final = re.compile(r"[^@\s]+@[^@\s]+")
-_URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S*")
+_URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s\x00-\x1f\x7f]*")
 _DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 _TIME: Final = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})")
 
@@ -134,6 +134,11 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
+def is_uri(text: str) -> bool:
+    """Whether a text looks like a whole URI: with a scheme, and nothing in it that no URI has."""
+    return _URI.fullmatch(text) is not None
+
+
 def _is_date(text: str) -> bool:
     from datetime import date
 
@@ -153,7 +158,7 @@ def _is_time(text: str) -> bool:
 
 _FORMATS: Final[Mapping[str, Callable[[str], bool]]] = {
     "email": lambda text: _EMAIL.fullmatch(text) is not None,
-    "uri": lambda text: _URI.fullmatch(text) is not None,
+    "uri": is_uri,
     "date": _is_date,
     "date-time": _is_time,
 }

@@ -16,7 +16,7 @@ import attrs
 
 from .asks import Question
 from .errors import LocalProtocolError
-from .forms import check_form
+from .forms import check_form, is_uri
 from .records import frozen
 from .revisions import LATEST, Revision
 from .types.content import TextContent
@@ -115,6 +115,8 @@ class ElicitUrl(Question[ElicitResult]):
 
     def params(self, revision: Revision) -> dict[str, Any]:
         """As `Question.params`."""
+        if not is_uri(self.url):
+            raise LocalProtocolError(f"{self!r}: its url is no whole URL")
         asked = ElicitRequestURLParams(self.message, self.url, elicitation_id=self.elicitation_id)
         return unstructure(asked, revision)
 

@@ -265,6 +265,7 @@ def test_a_modern_client_is_asked_for_three_methods_only() -> None:
     def complete(ref: Any, name: str, value: str, known: Any, ctx: Context) -> Any:
         return NeedsInput({"k": Elicit("x", FORM)})
 
+    app.prompt("p")(lambda a: a)
     complete_params = {
         "ref": {"type": "ref/prompt", "name": "p"},
         "argument": {"name": "a", "value": ""},

@@ -18,6 +18,8 @@ from sansmcp import (
     ListRoots,
     LocalProtocolError,
     NeedsInput,
+    PeerFault,
+    RemoteProtocolError,
     Revision,
     Sample,
 )
@@ -25,6 +27,7 @@ from sansmcp.asks import askable
 from sansmcp.session.rounds import read_question
 from sansmcp.types import (
     ClientCapabilities,
+    ElicitationCapability,
     ImageContent,
     ModelHint,
     ModelPreferences,
@@ -237,6 +240,36 @@ def test_sampling_says_what_its_revision_knows(version: str) -> None:
 def test_a_message_that_is_none_is_refused_here() -> None:
     with pytest.raises(LocalProtocolError, match="sample"):
         Sample([{"role": "nobody", "content": "x"}], max_tokens=1).params(Revision(MODERN))
+
+
+@pytest.mark.req("F2")
+@pytest.mark.parametrize(
+    ("url", "good"),
+    [
+        ("https://example.com/a?b=c#d", True),
+        ("http://é.example/", True),
+        ("", False),
+        ("example.com", False),
+        ("/a", False),
+        ("//example.com", False),
+        (" https://example.com", False),
+        ("https://example.com/a b", False),
+        ("https://example.com/\0", False),
+    ],
+)
+def test_a_page_is_at_a_whole_url(url: str, good: bool) -> None:
+    revision = Revision(MODERN)
+    able = ClientCapabilities(elicitation=ElicitationCapability(url={}))
+    raw = {"mode": "url", "message": "m", "url": url}
+    if good:
+        assert ElicitUrl("m", url).params(revision)["url"] == url
+        read_question(ElicitUrl.method, raw, able, revision)
+        return
+    with pytest.raises(LocalProtocolError, match="whole URL"):
+        ElicitUrl("m", url).params(revision)
+    with pytest.raises(RemoteProtocolError, match="whole URL") as raised:
+        read_question(ElicitUrl.method, raw, able, revision)
+    assert raised.value.fault is PeerFault.INVALID_QUESTION
 
 
 def use(*names: str) -> dict[str, Any]:

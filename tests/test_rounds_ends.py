@@ -312,6 +312,7 @@ MIXED = {
         (WITH_TOOLS, -32602, PeerFault.UNDECLARED_INPUT),
         ((FORM[0], {"message": "who?"}), -32602, PeerFault.INVALID_QUESTION),
         ((FORM[0], {**FORM[1], "mode": "voice"}), -32602, PeerFault.INVALID_QUESTION),
+        ((PAGE[0], {**PAGE[1], "url": "/x"}), -32602, PeerFault.UNDECLARED_INPUT),
         ((SAMPLE[0], {}), -32602, PeerFault.INVALID_QUESTION),
         ((SAMPLE[0], {**SAMPLE[1], "messages": [TOOL_USE]}), -32602, PeerFault.INVALID_QUESTION),
         ((SAMPLE[0], {**SAMPLE[1], "messages": [MIXED]}), -32602, PeerFault.INVALID_QUESTION),

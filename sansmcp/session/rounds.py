@@ -147,9 +147,7 @@ def read_question(method: str, raw: Any, own: ClientCapabilities, revision: Revi
     try:
         typed = structure(params, spec.params, revision)
     except StructureError as error:
-        raise RemoteProtocolError(
-            PeerFault.INVALID_QUESTION, f"{method}: {error}", hint=ErrorCode.INVALID_PARAMS
-        ) from error
+        raise _invalid_question(f"{method}: {error}") from error
     if method == Method.ELICIT:
         can = own.elicitation
         by_url = params.get("mode") == "url"
@@ -157,6 +155,11 @@ def read_question(method: str, raw: Any, own: ClientCapabilities, revision: Revi
         if can is not None and (can.url is None if by_url else can.form is None and can.url is not None):
             mode = "url" if by_url else "form"
             raise _undeclared(f"{method} with mode {mode}, which the client did not declare")
+        if by_url:
+            from ..forms import is_uri
+
+            if not is_uri(typed.url):
+                raise _invalid_question(f"{method}: its url is no whole URL")
     elif method == Method.CREATE_MESSAGE:
         with_tools = params.get("tools") is not None or params.get("toolChoice") is not None
         if with_tools and own.sampling is not None and own.sampling.tools is None:
@@ -164,10 +167,12 @@ def read_question(method: str, raw: Any, own: ClientCapabilities, revision: Revi
         from ..types.sampling import imbalance  # loaded by now
 
         if (problem := imbalance(typed.messages)) is not None:
-            raise RemoteProtocolError(
-                PeerFault.INVALID_QUESTION, f"{method}: {problem}", hint=ErrorCode.INVALID_PARAMS
-            )
+            raise _invalid_question(f"{method}: {problem}")
     return IncomingQuestion(method, typed, params)
+
+
+def _invalid_question(text: str) -> RemoteProtocolError:
+    return RemoteProtocolError(PeerFault.INVALID_QUESTION, text, hint=ErrorCode.INVALID_PARAMS)
 
 
 def _undeclared(text: str, hint: ErrorCode = ErrorCode.INVALID_PARAMS) -> RemoteProtocolError:
