@@ -14,12 +14,13 @@ from sansmcp import (
     InvalidResponse,
     LocalProtocolError,
     PeerFault,
+    RemoteProtocolError,
     RequestFailed,
     ResultReady,
 )
 from sansmcp.events import NotificationReceived
 from sansmcp.extensions import ClientPart, Extension, ExtensionMethod
-from sansmcp.types import UNSET, Result, ServerCapabilities
+from sansmcp.types import UNSET, ListRootsResult, Result, ServerCapabilities
 
 from .support import ALL, DISCOVER, LEGACY, MODERN, client, connected, request, server, serving
 from .tasks_support import Server
@@ -138,6 +139,17 @@ def test_a_type_of_result_is_read_by_its_extension() -> None:
     plain.drain()
     plain.reply({"resultType": "check", "by": "queen"})
     assert isinstance(plain.one(RequestFailed).error, InvalidResponse)
+
+
+@pytest.mark.req("D4", "X2")
+def test_a_result_that_its_extension_cannot_read_is_the_fault_of_the_server() -> None:
+    driver = asking(Extension(id=ID, methods={METHOD: ExtensionMethod(result=ListRootsResult)}))
+    driver.engine.request(METHOD, {}, now=0.0)
+    driver.drain()
+    driver.reply({"resultType": "complete", "roots": 5})
+    with pytest.raises(RemoteProtocolError, match=r"roots: expected an array") as raised:
+        _ = driver.one(ResultReady).result
+    assert raised.value.fault is PeerFault.INVALID_RESULT
 
 
 @attrs.define

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from ..errors import PeerFault, RemoteProtocolError
@@ -19,10 +19,19 @@ def typed_result(method: str, raw: dict[str, Any], revision: Revision | None) ->
     Raises RemoteProtocolError (INVALID_RESULT) when `raw` does not fit.
     """
     spec = spec_for(method)
-    if spec is None or spec.result is None:
+    result = None if spec is None else spec.result
+    if result is None:
         return raw
+    return parsed_result(method, raw, lambda raw: structure(raw, result, revision or LATEST))
+
+
+def parsed_result(method: str, raw: dict[str, Any], parser: Callable[[dict[str, Any]], T]) -> T:
+    """What `parser` makes of the result of `method`.
+
+    Raises RemoteProtocolError (INVALID_RESULT) when `raw` does not fit.
+    """
     try:
-        return structure(raw, spec.result, revision or LATEST)
+        return parser(raw)
     except StructureError as error:
         raise RemoteProtocolError(
             PeerFault.INVALID_RESULT, f"the result of {method} is not valid: {error}"
