@@ -53,7 +53,7 @@ _SHOWN: Final = 200
 _SHORTEST_SECRET: Final = 6
 _SECRET: Final = frozenset({"client_secret", "client_assertion"})
 """Parameters by which a client shows who it is."""
-_LATER: Final = frozenset({"server_error", "slow_down", "temporarily_unavailable"})
+_LATER: Final = frozenset({"server_error", "slow_down", "temporarily_unavailable", USE_NONCE})
 """Errors that say nothing of what was sent."""
 
 
