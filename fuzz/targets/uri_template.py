@@ -74,6 +74,8 @@ def check_inside(template: UriTemplate, values: dict[str, str | list[str]]) -> N
                 assert "\\" not in text
                 assert "\0" not in text
                 assert not {".", ".."} & set(text.split("/")), f"{name} leads out"
+    for name in re.findall(r"(?<!:/)/\{\+(\w+)\}", template.template):
+        assert not str(values.get(name, "")).startswith("/"), f"{name} starts anew at the root"
 
 
 def one_input(data: bytes) -> None:
