@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -53,6 +52,8 @@ def command_of(target: Command | Sequence[str] | str, own: Mapping[str, Any]) ->
     if isinstance(target, Command):
         return target
     if isinstance(target, str):
+        import shlex
+
         target = shlex.split(target, posix=os.name == "posix")
     environment = child_environment(os.environ, own.get("env"), inherit=own.get("inherit_env", False))
     cwd = own.get("cwd")

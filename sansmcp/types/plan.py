@@ -12,11 +12,9 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeAlias, TypeVar, Union, dataclass_transform
+from typing import Any, Literal, TypeAlias, Union
 
-import attr
-
-from ..records import Field
+from ..records import Field, record
 from ..revisions import Revision
 from .base import (
     NOTHING,
@@ -31,42 +29,34 @@ from .base import (
     camel_case,
 )
 
-_T = TypeVar("_T")
 
-
-@dataclass_transform()
-def _record(cls: type[_T]) -> type[_T]:
-    # Without the methods that nobody calls: this file is loaded before the first message is read.
-    return attr.s(cls, auto_attribs=True, slots=True, eq=False, order=False, repr=False)
-
-
-@_record
+@record
 class Scalar:
     """One of the JSON scalars, or one of several: of `kinds` "str", "int", "float", "bool"."""
 
     kinds: tuple[str, ...]
 
 
-@_record
+@record
 class Choice:
     """One of some strings."""
 
     values: tuple[str, ...]
 
 
-@_record
+@record
 class AnyValue:
     """Any JSON value, null included."""
 
 
-@_record
+@record
 class AnyObject:
     """A JSON object, not looked into; `root_object`: a schema that should say `type: object`."""
 
     root_object: bool = False
 
 
-@_record
+@record
 class ListOf:
     """An array."""
 
@@ -75,21 +65,21 @@ class ListOf:
     """Or one item without the array around it."""
 
 
-@_record
+@record
 class MapOf:
     """An object whose values have one shape."""
 
     value: Node
 
 
-@_record
+@record
 class Object:
     """An object that a class stands for."""
 
     cls: type[WireObject]
 
 
-@_record
+@record
 class OneOf:
     """An object that one of several classes stands for.
 
@@ -103,7 +93,7 @@ class OneOf:
     unknown: type[Unknown] | None
 
 
-@_record
+@record
 class Mixed:
     """A scalar or an array."""
 
@@ -114,7 +104,7 @@ class Mixed:
 Node: TypeAlias = Scalar | Choice | AnyValue | AnyObject | ListOf | MapOf | Object | OneOf | Mixed
 
 
-@_record
+@record
 class FieldPlan:
     """One field in one revision."""
 
@@ -142,7 +132,7 @@ class FieldPlan:
     """Every wire name the member has in any revision."""
 
 
-@_record
+@record
 class Plan:
     """One class in one revision."""
 

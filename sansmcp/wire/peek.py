@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Final
 
 from ..records import frozen
@@ -30,13 +31,16 @@ _STRING: Final = rb'"(?:[^"\\\x00-\x1f]|\\.)*+"'
 _SCALAR: Final = _STRING + rb"|-?[0-9][0-9.eE+-]*|true|false|null"
 _SPACE: Final = rb"[ \t\r\n]*"
 
-_OPENING: Final = re.compile(_SPACE + rb"\{")
-_KEY: Final = re.compile(_SPACE + b"(" + _STRING + b")" + _SPACE + b":" + _SPACE)
-_SCALAR_VALUE: Final = re.compile(b"(" + _SCALAR + b")" + _SPACE + b"([,}])")
-_SEPARATOR: Final = re.compile(_SPACE + b"([,}])")
-_BRACKET: Final = re.compile(_STRING + rb"|([\[{])|([\]}])")
+_compiled = cache(re.compile)
+"""The expression, compiled when it is first needed: few connections see anything to look at."""
 
-_LAST_MEMBER: Final = re.compile(
+_OPENING: Final = _SPACE + rb"\{"
+_KEY: Final = _SPACE + b"(" + _STRING + b")" + _SPACE + b":" + _SPACE
+_SCALAR_VALUE: Final = b"(" + _SCALAR + b")" + _SPACE + b"([,}])"
+_SEPARATOR: Final = _SPACE + b"([,}])"
+_BRACKET: Final = _STRING + rb"|([\[{])|([\]}])"
+
+_LAST_MEMBER: Final = (
     rb",[ \t\r\n]{0,8}"
     rb'"([A-Za-z_]{1,32})"[ \t\r\n]{0,8}:[ \t\r\n]{0,8}'
     rb'("[^"\\\x00-\x1f]{0,%d}"|-?[0-9]{1,%d}|true|false|null)[ \t\r\n]{0,8}\Z' % (_MAX_ID, _MAX_ID)
@@ -124,19 +128,19 @@ def excerpt(data: bytes, limit: int) -> str:
 
 def _first_members(head: bytes) -> Iterator[tuple[bytes, bytes | None]]:
     """Yield the members at the start of an object: raw key, and raw value if that is a scalar."""
-    match = _OPENING.match(head)
+    match = _compiled(_OPENING).match(head)
     while match is not None:
-        match = _KEY.match(head, match.end())
+        match = _compiled(_KEY).match(head, match.end())
         if match is None:
             return
         key, at = match[1], match.end()
-        match = _SCALAR_VALUE.match(head, at)
+        match = _compiled(_SCALAR_VALUE).match(head, at)
         if match is not None:
             yield key, match[1]
         else:
             yield key, None
             at = _skip_nested(head, at)
-            match = _SEPARATOR.match(head, at) if at else None
+            match = _compiled(_SEPARATOR).match(head, at) if at else None
         if match is not None and match[match.lastindex or 0] == b"}":
             return
 
@@ -146,7 +150,7 @@ def _skip_nested(head: bytes, at: int) -> int:
     if head[at : at + 1] not in {b"{", b"["}:
         return 0
     depth = 0
-    for match in _BRACKET.finditer(head, at):
+    for match in _compiled(_BRACKET).finditer(head, at):
         if match[1]:
             depth += 1
         elif match[2]:
@@ -167,7 +171,7 @@ def _last_members(tail: bytes) -> Iterator[tuple[bytes, bytes]]:
         return
     rest = rest[:-1]
     for _ in range(8):
-        match = _LAST_MEMBER.search(rest)
+        match = _compiled(_LAST_MEMBER).search(rest)
         if match is None:
             return
         yield match[1], match[2]
