@@ -35,7 +35,7 @@ from ..errors import PeerFault
 from ..events import AccessUndecided, LimitHit, VerifyToken
 from ..http.exchange import ExchangeId, HttpRequest
 from ..http.guard import Refusal
-from ..http.responses import RETRY_AFTER, Exchange, Responses, earliest
+from ..http.responses import RETRY_AFTER, Exchange, Responses
 from ..http.screen import path_of
 from ..limits import MIB
 from ..states import ExchangeState
@@ -116,16 +116,14 @@ class Gate:
         """How large the bodies of those are."""
         self._late: Final[Deadlines[ExchangeId]] = Deadlines()
         self._ends: Final[Deadlines[Exchange]] = Deadlines()
+        self.deadlines: Final = (self._late, self._ends)
+        """Of verdicts that are late, and of the tokens of streams."""
         """When the tokens end with which streams were opened."""
         self._clock = ClockPair(0.0, 0.0)
         """As it was told last."""
 
     def __contains__(self, id: Hashable) -> bool:
         return id in self._held
-
-    def next_timeout(self) -> float | None:
-        """When a verdict will be late or the token of a stream ends, or None."""
-        return earliest(self._late.next(), self._ends.next())
 
     def stats(self) -> dict[str, int]:
         """Sizes of all tables."""

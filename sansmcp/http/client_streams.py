@@ -111,7 +111,7 @@ class Streams(Carrier):
                 self._drain(ex)
             if ex.decoder is None:  # nothing of it is wanted any more
                 break
-        if stream is not None:
+        if stream is not None and not ex.modern:  # a modern one cannot be resumed
             stream.note(decoder)
 
     def _take_data(self, ex: ClientExchange, data: bytes) -> None:

@@ -29,7 +29,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from ..clock import Deadlines
+from ..clock import Deadlines, earliest
 from ..errors import LocalProtocolError
 from ..events import Event, LimitHit
 from .exchange import (
@@ -43,7 +43,7 @@ from .exchange import (
     StartResponse,
     header,
 )
-from .responses import RETRY_AFTER, earliest
+from .responses import RETRY_AFTER
 from .server import HttpServer
 
 GatewayOp: TypeAlias = ServerExchangeOp | AbortExchange
@@ -128,7 +128,7 @@ class HttpGateway:
 
     def next_timeout(self) -> float | None:
         """The absolute time at which `handle_timeout` wants to be called, or None."""
-        return earliest(self._timers.next(), self.server.next_timeout())
+        return earliest(self._timers, *self.server.deadlines)
 
     def wants_body(self, exchange: ExchangeId) -> bool:
         """Whether more of the body of this request is to be read."""

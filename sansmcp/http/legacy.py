@@ -52,7 +52,7 @@ from .legacy_session import (
     read_event_id,
     write_event_id,
 )
-from .responses import RETRY_AFTER, Exchange, Responses, earliest
+from .responses import RETRY_AFTER, Exchange, Responses
 from .status import status_for_error
 
 SESSION_ID: Final = "mcp-session-id"
@@ -94,6 +94,7 @@ class Sessions:
         self._idle: Final[Deadlines[Session]] = Deadlines()
         self._due: Final[Deadlines[Session]] = Deadlines()
         """When an engine wants to be called, for the calls that it waits for."""
+        self.deadlines: Final = (self._idle, self._due)
         self._closed = False
 
     def __iter__(self) -> Iterator[Session]:
@@ -101,10 +102,6 @@ class Sessions:
 
     def __len__(self) -> int:
         return len(self._sessions)
-
-    def next_timeout(self) -> float | None:
-        """The absolute time at which something is due, or None."""
-        return earliest(self._idle.next(), self._due.next())
 
     def stats(self) -> dict[str, int]:
         """Sizes of all tables, those of the sessions added up."""

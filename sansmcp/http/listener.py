@@ -37,7 +37,7 @@ from typing import Final
 
 import attrs
 
-from ..clock import Deadlines
+from ..clock import Deadlines, earliest
 from ..errors import LocalProtocolError
 from ..events import Event, LimitHit, MessageIgnored
 from ..ops import Close, CloseWrite, ConnectionId, Op, Write
@@ -53,7 +53,6 @@ from ..wire.http1 import (
 from .exchange import EndResponse, ExchangeId, Headers, HttpRequest, SendBody, StartResponse
 from .guard import LOOPBACK, Anything, GuardPolicy
 from .legacy import SESSION_ID
-from .responses import earliest
 from .server import HttpServer
 
 _HEAD: Final = "head_timeout"
@@ -179,6 +178,7 @@ class HttpListener:
         """To be read again as soon as requests are taken."""
         self._timers: Deadlines[ConnectionId] = Deadlines()
         self._stalls: Deadlines[ConnectionId] = Deadlines()
+        self._deadlines: Final = (self._timers, self._stalls, *server.deadlines)
 
     # pulls ---------------------------------------------------------------------------------------
 
@@ -194,8 +194,7 @@ class HttpListener:
 
     def next_timeout(self) -> float | None:
         """The absolute time at which `handle_timeout` wants to be called, or None."""
-        mine = earliest(self._timers.next(), self._stalls.next())
-        return earliest(mine, self.server.next_timeout())
+        return earliest(*self._deadlines)
 
     def wants_data(self, conn: ConnectionId) -> bool:
         """False while reading more from `conn` would exceed a limit: then stop reading from it."""

@@ -138,6 +138,8 @@ class Responses:
         self._max_exchanges: Final = max_exchanges
         self._held: Final[dict[ExchangeId, Exchange]] = {}
         self._silences: Final[Deadlines[Exchange]] = Deadlines()
+        self.deadlines: Final = (self._silences,)
+        """Of exchanges that have been silent for too long."""
 
     def __len__(self) -> int:
         return len(self._held)
@@ -147,10 +149,6 @@ class Responses:
 
     def __contains__(self, id: ExchangeId) -> bool:
         return id in self._held
-
-    def next_timeout(self) -> float | None:
-        """When a stream will have been silent for too long, or None."""
-        return self._silences.next()
 
     def stats(self) -> dict[str, int]:
         """Sizes of all tables and queues."""
@@ -276,8 +274,3 @@ class Responses:
 def _joined(headers: Headers, extra: Headers) -> Headers:
     # The usual ones are always the same object: a carrier may keep them encoded.
     return (*headers, *extra) if extra else headers
-
-
-def earliest(a: float | None, b: float | None) -> float | None:
-    """The earlier of two times, of which None is never."""
-    return b if a is None else a if b is None else min(a, b)

@@ -39,7 +39,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
-from ..clock import ClockPair, Deadlines
+from ..clock import ClockPair, Deadlines, earliest
 from ..errors import ErrorCode, LocalProtocolError, McpError, PeerFault
 from ..events import (
     CloseConnection,
@@ -69,7 +69,7 @@ from .legacy import SESSION_ID, Sessions
 from .legacy_session import Session, SessionPolicy
 from .mirrored import InputSchema, Mirrored
 from .old_sse_server import OldSsePaths, OldSseSession, OldSseSessions
-from .responses import Exchange, Responses, earliest
+from .responses import Exchange, Responses
 from .screen import TOO_LARGE, Place, Screen
 from .stateless import Stateless
 from .status import status_for_error
@@ -208,6 +208,12 @@ class HttpServer(EngineVerbs):
             )
         self._keepers: tuple[Sessions, ...] = tuple(k for k in (self._sessions, self._old) if k is not None)
         """Who keeps sessions."""
+        parts = (self._out, *self._keepers, *(() if self._gate is None else (self._gate,)))
+        self.deadlines: Final[tuple[Deadlines[Any], ...]] = (
+            self._late,
+            *chain.from_iterable(part.deadlines for part in parts),
+        )
+        """All that there are, for a carrier that has some of its own."""
 
     # pulls ---------------------------------------------------------------------------------------
 
@@ -223,12 +229,7 @@ class HttpServer(EngineVerbs):
 
     def next_timeout(self) -> float | None:
         """The absolute time at which `handle_timeout` wants to be called, or None."""
-        when = earliest(self._out.next_timeout(), self._late.next())
-        if self._gate is not None:
-            when = earliest(when, self._gate.next_timeout())
-        for keeper in self._keepers:
-            when = earliest(when, keeper.next_timeout())
-        return when
+        return earliest(*self.deadlines)
 
     @property
     def wants_data(self) -> bool:
