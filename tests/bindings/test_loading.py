@@ -60,9 +60,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     server, told = folder / "server.py", folder / "told.json"
     server.write_text(SERVER, "utf-8")
     argv = [sys.executable, "-c", CLIENT, str(server), str(told)]
-    done = subprocess.run(
-        argv, capture_output=True, text=True, check=True, timeout=60, cwd=Path(__file__).parent
-    )
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60)
     return {"client": json.loads(done.stdout), "server": json.loads(told.read_text("utf-8"))}
 
 
