@@ -79,7 +79,14 @@ def run(
 @contextmanager
 def serve_http(*args: str, cwd: Path, place: str = "0") -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """``sansmcp serve --http PLACE ARGS…`` as a process of its own, and the URL that it says."""
-    command = [PYTHON, "-W", "error", "-m", "sansmcp_cli", "serve", "--http", place, *args]
+    with listening("serve", "--http", place, *args, cwd=cwd) as found:
+        yield found
+
+
+@contextmanager
+def listening(*args: str, cwd: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """``sansmcp ARGS…`` as a process of its own that listens, and the URL that it says."""
+    command = [PYTHON, "-W", "error", "-m", "sansmcp_cli", *args]
     with subprocess.Popen(
         command,
         cwd=cwd,
@@ -92,7 +99,7 @@ def serve_http(*args: str, cwd: Path, place: str = "0") -> Iterator[tuple[str, s
         try:
             assert process.stderr is not None
             line = process.stderr.readline()
-            found = re.search(r" at (https?://\S+); Ctrl-C ends it$", line)
+            found = re.search(r" at (\w+://\S+); Ctrl-C ends it$", line)
             assert found is not None, line + process.stderr.read()
             yield found[1], process
         finally:

@@ -291,14 +291,14 @@ def test_strict_takes_a_deviation_for_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["probe", "tools", "call", "resources", "read", "prompts", "prompt", "serve"]
+    "command", ["probe", "tools", "call", "resources", "read", "prompts", "prompt", "serve", "quirks"]
 )
 def test_help_has_an_example_and_the_exit_codes(command: str) -> None:
     shown = invoke(command, "--help")
     assert shown.code == 0
     assert f"  sansmcp {command}" in shown.out
     assert "Exit codes:" in shown.out
-    if command != "serve":
+    if command not in ("serve", "quirks"):
         assert "[-- COMMAND...]" in shown.out.splitlines()[0]
 
 

@@ -215,6 +215,53 @@ USAGE: dict[str, tuple[list[str], str]] = {
     ),
     "a path without http": (["serve", "--path", "/x"], "--path goes with --http or --websocket"),
     "a name without http": (["serve", "--allow-host", "x"], "--allow-host goes with --http or --websocket"),
+    "a path without an endpoint": (
+        ["serve", "--tcp", "0", "--path", "/x"],
+        "--path goes with --http or --websocket",
+    ),
+    "no sessions without HTTP": (["serve", "--stateless"], "--stateless goes with --http"),
+    "no sessions at WebSockets": (
+        ["serve", "--websocket", "0", "--stateless"],
+        "--stateless goes with --http",
+    ),
+    "TLS at a unix socket": (
+        ["serve", "--unix", "x", "--certfile", "x"],
+        "--certfile goes with --http, --websocket or --tcp",
+    ),
+    "two places": (
+        ["serve", "--http", "0", "--websocket", "0"],
+        "give either --http or --websocket, not 2 of them",
+    ),
+    "no place at all": (["serve", "--tcp", ""], f"--tcp : {PLACES}"),
+    "HTTP+SSE without sessions": (
+        ["serve", "--http", "0", "--stateless", "--old-sse"],
+        "--http 0: HTTP+SSE needs sessions: it cannot be spoken without",
+    ),
+    "HTTP+SSE for nobody": (
+        ["serve", "--http", "0", "--old-sse", "--revision", "modern"],
+        "--http 0: HTTP+SSE has no modern revision: none is served that speaks it",
+    ),
+    "a folder for a socket": (
+        ["serve", "--unix", "/"],
+        "--unix /: something else is there, and is left as it is",
+    ),
+    "a quirk that nobody knows": (
+        ["tools", URL, "--quirk", "x"],
+        "--quirk x: no quirk has this name: there are session-lost-400, json-as-text, json-untyped, no-cancel"
+        " (see sansmcp quirks)",
+    ),
+    "a quirk with a slip": (
+        ["tools", URL, "--quirk", "json-as-txt"],
+        "--quirk json-as-txt: no quirk has this name: did you mean json-as-text? (see sansmcp quirks)",
+    ),
+    "a quirk of HTTP": (
+        ["tools", "--quirk", "json-as-text", *SERVER],
+        f"--quirk json-as-text is for HTTP; {PYTHON} is started here",
+    ),
+    "a quirk and strict": (
+        ["tools", URL, "--quirk", "no-cancel", "--strict"],
+        "give either --quirk or --strict, not both: strict tolerates nothing",
+    ),
     "no port": (["serve", "--http", "localhost"], f"--http localhost: {PLACES}"),
     "an impossible port": (["serve", "--http", "65536"], f"--http 65536: {PLACES}"),
     "an address without brackets": (["serve", "--http", "::1:80"], f"--http ::1:80: {PLACES}"),
@@ -258,6 +305,23 @@ ANSWERS: dict[str, tuple[list[str], str]] = {
     "unknown tool with pairs": (
         ["call", "nothing", "a=1", *SERVER],
         "tools/call 'nothing': the server has no such tool; it has echo, add, slow, fail",
+    ),
+    "a slip in a tool": (
+        ["call", "ech", *SERVER],
+        f"tools/call 'ech': {REFUSED}: no tool named 'ech' (-32602 INVALID_PARAMS); did you mean echo?",
+    ),
+    "a slip in a tool with pairs": (
+        ["call", "ech", "a=1", *SERVER],
+        "tools/call 'ech': the server has no such tool; did you mean echo?",
+    ),
+    "a slip in a resource": (
+        ["read", "demo://greting", *SERVER],
+        f"resources/read 'demo://greting': {REFUSED}: no resource at 'demo://greting' (-32602 INVALID_PARAMS);"
+        " did you mean demo://greeting or demo://dot?",
+    ),
+    "a slip in a prompt": (
+        ["prompt", "gret", *SERVER],
+        f"prompts/get 'gret': {REFUSED}: no prompt named 'gret' (-32602 INVALID_PARAMS); did you mean greet?",
     ),
     "unknown resource": (
         ["read", "demo://x", *SERVER],
@@ -365,6 +429,52 @@ def test_no_version_in_common() -> None:
     assert pinned.first_error.endswith("; --mode auto tries every revision")
 
 
+@pytest.mark.parametrize(
+    ("program", "code", "told"),
+    [
+        ("print('hello')", 3, "is it an MCP server on stdio? It wrote what is no message: Expecting value"),
+        (
+            "import time; print('hello', flush=True); time.sleep(9)",
+            4,
+            "allow more with --timeout SECONDS; it wrote what is no message: Expecting value",
+        ),
+    ],
+)
+def test_what_a_program_wrote_that_is_no_server_is_shown(program: str, code: int, told: str) -> None:
+    ran = invoke("tools", "--timeout", "1", "--", PYTHON, "-c", program)
+    assert ran.code == code
+    assert told in ran.first_error
+    assert ran.first_error.endswith("'hello'")
+
+
+@pytest.mark.parametrize("url", ["tcp://127.0.0.1:1", "ws://127.0.0.1:1/mcp", "unix:///no/such/socket"])
+def test_nobody_listens(url: str) -> None:
+    ran = invoke("tools", url)
+    where = "/no/such/socket" if url.startswith("unix") else "127.0.0.1:1"
+    told = "nobody listens there: is the server running, and is the address right?"
+    assert (ran.code, ran.err) == (3, f"sansmcp: {url}: cannot connect to {where}: {told}\n")
+
+
+@pytest.mark.parametrize(
+    "url", ["htp://example.com/mcp", "https//example.com", "http:example.com", "localhost:8000/mcp", "x.y:1"]
+)
+def test_a_slip_in_a_url(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    ran = invoke("tools", url, env={"HOME": str(tmp_path)})
+    assert ran.code == 2
+    assert ran.first_error.endswith(
+        "; a URL begins with http://, https://, ws://, wss://, tcp://, tls:// or unix:/"
+    )
+
+
+def test_a_slip_in_the_name_of_a_server(tmp_path: Path) -> None:
+    file = tmp_path / "mcp.json"
+    file.write_text('{"mcpServers": {"weather": {"command": "x"}, "time": {"command": "x"}}}')
+    ran = invoke("tools", "wether", "--config", str(file))
+    assert ran.code == 2
+    assert f"no server named 'wether' in {file}; did you mean weather?; " in ran.err
+
+
 # no answer ---------------------------------------------------------------------------------------
 
 
@@ -466,6 +576,45 @@ def test_whoever_reads_the_output_may_have_enough_of_it(tmp_path: Path) -> None:
         check=False,
     )
     assert (done.stdout, done.stderr) == ("x" * 10, "")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="full disks")
+@pytest.mark.parametrize("options", ["", "--json"])
+def test_output_that_cannot_be_written(options: str, tmp_path: Path) -> None:
+    done = shell(f"tools {options} -- {' '.join(DEMO)} >/dev/full", tmp_path)
+    assert (done.returncode, done.stderr) == (
+        74,
+        "sansmcp: the output cannot be written: No space left on device\n",
+    )
+
+
+@pytest.mark.skipif(os.name != "posix", reason="shells")
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (f"tools -- {' '.join(DEMO)} >&-", 0),
+        (f"tools -- {' '.join(DEMO)} <&-", 0),
+        ("serve <&-", 0),
+        ("nothing 2>&-", 2),
+        ("serve <&- >&- 2>&-", 0),
+    ],
+)
+def test_streams_may_be_closed(words: str, code: int, tmp_path: Path) -> None:
+    done = shell(words, tmp_path)
+    assert (done.returncode, "fault" in done.stderr) == (code, False)
+
+
+def shell(words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """``sansmcp WORDS`` as a shell runs it."""
+    return subprocess.run(
+        ["/bin/sh", "-c", f'"{PYTHON}" -m sansmcp_cli {words}'],
+        cwd=cwd,
+        env=environment(cwd),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
 
 
 def test_a_fault_of_our_own_is_told_as_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
-from .run import PYTHON, invoke, run
+from .run import PYTHON, invoke, listening, run
 
 pytestmark = pytest.mark.req("AA11")
 
@@ -129,3 +131,77 @@ def test_a_hint_names_the_apps_that_are_there(folder: Path) -> None:
 
 def test_help_is_there_without_a_server() -> None:
     assert "TARGET is module:name or file.py:name" in invoke("serve", "--help").out
+
+
+# where it listens --------------------------------------------------------------------------------
+
+PLACES = {
+    "http": (["--http", "0"], "http://127.0.0.1:"),
+    "stateless": (["--http", "0", "--stateless"], "http://127.0.0.1:"),
+    "websocket": (["--websocket", "0", "--path", "/ws"], "ws://127.0.0.1:"),
+    "tcp": (["--tcp", "127.0.0.1:0"], "tcp://127.0.0.1:"),
+    "unix": (["--unix", "socket"], "unix:///"),
+}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.parametrize("command", ["serve", "bridge"])
+@pytest.mark.parametrize("place", PLACES)
+def test_where_it_listens(place: str, command: str, folder: Path) -> None:
+    options, url_begins = PLACES[place]
+    served = ["mine.py"] if command == "serve" else ["--", PYTHON, "-m", "sansmcp_cli", "serve", "mine.py"]
+    number, code = (signal.SIGINT, 130) if command == "serve" else (signal.SIGTERM, 0)
+    with listening(command, *options, *served, cwd=folder) as (url, process):
+        assert url.startswith(url_begins)
+        for mode in ("auto", "legacy"):
+            ran = invoke("call", url, "word", "--mode", mode)
+            assert (ran.code, ran.out) == (0, "found\n"), ran.err
+        process.send_signal(number)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == code
+    assert "Traceback" not in err
+    assert not (folder / "socket").exists()
+
+
+def test_older_clients_have_a_session_unless_there_is_none(folder: Path) -> None:
+    for options, has in ((["--http", "0"], True), (["--http", "0", "--stateless"], False)):
+        with listening("serve", *options, "mine.py", cwd=folder) as (url, _):
+            ran = invoke("tools", url, "--mode", "legacy", "--trace")
+        assert ("mcp-session-id" in ran.err) is has
+
+
+def test_whoever_listens_for_everybody_is_told(folder: Path) -> None:
+    with listening("serve", "--tcp", "0.0.0.0:0", "mine.py", cwd=folder) as (_, process):
+        assert process.stderr is not None
+        told = "whoever reaches this port is served: nothing is asked for there"
+        assert process.stderr.readline() == f"sansmcp: {told}\n"
+
+
+def test_the_trace_of_a_server_of_websockets_is_of_all_its_clients(folder: Path) -> None:
+    with listening("serve", "--websocket", "0", "mine.py", "--trace", cwd=folder) as (url, process):
+        for _ in range(2):
+            assert invoke("call", url, "word").code == 0
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=30)
+    for line in (
+        "← GET /mcp HTTP/1.1",
+        "→ HTTP/1.1 101",
+        "← request tools/call #2",
+        "→ result #2",
+        "← closed",
+    ):
+        assert err.count(line) == 2, line
+
+
+@pytest.mark.parametrize(
+    ("place", "told"),
+    [
+        ("no/such/folder", "cannot listen: there is no such folder"),
+        ("mine.py", "something else is there, and is left as it is"),
+        ("x" * 200, "cannot listen: AF_UNIX path too long"),
+    ],
+)
+def test_where_no_unix_socket_can_be(place: str, told: str, folder: Path) -> None:
+    ran = run(["serve", "--unix", place, "mine.py"], cwd=folder)
+    assert ran.code in (2, 3)
+    assert ran.err == f"printed while it is imported\nsansmcp: --unix {place}: {told}\n"
