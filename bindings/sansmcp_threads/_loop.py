@@ -67,6 +67,8 @@ class Signal:
             for sleeper in self.sleepers:
                 sleeper.served = self._loop.rouse(sleeper)
             self.sleepers.clear()
+        if self._loop.awaited is self:
+            self._loop.wake()
 
     def clear(self) -> None:
         self._set = False
@@ -87,9 +89,7 @@ class Future(Signal, Generic[T]):
 
     def set_result(self, value: T) -> None:
         self._value = value
-        self._set = True
-        if self.sleepers:
-            self.set()
+        self.set()
 
     def set_exception(self, error: BaseException) -> None:
         self._error = error
@@ -163,6 +163,8 @@ class Loop:
         """Callbacks of the application, in order. One thread at a time calls them."""
         self._teller: int | None = None
         self._leader: int | None = None
+        self.awaited: Signal | None = None
+        """What the leader waits for."""
         self._led = 0
         """How often a thread that waits has led."""
         self._asleep_until: float | None = None
@@ -234,6 +236,14 @@ class Loop:
             raise RuntimeError("the loop was closed")
         self.call_soon(call, *arguments)
 
+    def call_now(self, call: Callable[..., object], *arguments: Any) -> None:
+        """Call it in this thread, after what was to be called soon. Without the lock; else the same."""
+        with self.lock:
+            if self._closed:
+                raise RuntimeError("the loop was closed")
+            self._ready.append((call, arguments))
+            self._call_ready()
+
     def call_at(self, when: float, call: Callable[[], object]) -> Timer:
         timer = Timer(self._timers, when, call)
         self._timers.add(timer)
@@ -297,14 +307,14 @@ class Loop:
                         self._asleep_until = None
                         self._take(ready)
                     elif self._leader is None:
-                        leads, self._leader = True, me
+                        leads, self._leader, self.awaited = True, me, signal
                         self._led += 1
                         if self._ready and not self._closed:
                             self._take([])
                     tells = self._told and self._must_tell(me)
                     if tells or signal._set or self._closed or (until is not None and self.time() >= until):
                         if leads:
-                            leads, self._leader = False, None
+                            leads, self._leader, self.awaited = False, None, None
                         self._hand_over()
                         if not tells:
                             return signal._set
@@ -321,7 +331,7 @@ class Loop:
         except BaseException:
             with self.lock:
                 if self._leader == me:
-                    self._asleep_until = self._leader = None
+                    self._asleep_until = self._leader = self.awaited = None
                 self._hand_over()
             raise
 
@@ -384,12 +394,16 @@ class Loop:
                     timer.cancel()
                     self._do(timer.call)
                 self._due = min((t.due for t in self._timers), default=math.inf)
-            for _ in range(len(self._ready)):
-                call, arguments = self._ready.popleft()
-                self._do(call, *arguments)
+            if self._ready:
+                self._call_ready()
         except BaseException as error:
             self.interrupted(error)
             raise
+
+    def _call_ready(self) -> None:
+        for _ in range(len(self._ready)):
+            call, arguments = self._ready.popleft()
+            self._do(call, *arguments)
 
     def _do(self, call: Callable[..., object], *arguments: Any) -> None:
         # Not the fault of the thread that happens to lead. Whoever it is of has ended what it belongs to.
@@ -463,7 +477,7 @@ class Loop:
             with self.lock:
                 alone = self._leader is None and led == self._led and not self._closed
                 if alone:
-                    self._leader, self._yields = me, False
+                    self._leader, self.awaited, self._yields = me, None, False
             # Whoever was let lead has not begun to, perhaps: it would wait for this thread once more.
             alone = alone and not self._stand_in(me)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from contextlib import suppress
 from typing import Any, cast
 
 from sansmcp.errors import LocalProtocolError
@@ -32,8 +32,15 @@ class ThreadHandlers(Handlers):
         told = f"{invocation.request!r}: its handler returned something to await, and here is no loop"
         self.take(invocation, Raised(NeedsLoop(told)))
 
+    def post(self, action: Callable[[], None]) -> None:
+        """A handler has ended, or asks something: its thread sees to that itself, and wakes no other one."""
+        with suppress(RuntimeError):  # the loop is closed: nobody waits
+            cast(Loop, self._loop).call_now(action)
+
     def _submit(self, action: Callable[[float], object]) -> None:
-        self.post(partial(self._act, action))
+        # Perhaps with the lock held: whoever changes what an app offers may do so anywhere.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._act, action)
 
     def _act(self, action: Callable[[float], object]) -> None:
         action(self._loop.time())

@@ -17,6 +17,7 @@ from sansmcp_threads._loop import Future, Loop
 from sansmcp_threads._poller import READ, WRITE, Poller
 
 from .every_app import app
+from .support import until
 
 LONG = 20.0
 """Seconds that nothing here takes."""
@@ -140,6 +141,20 @@ def test_nobody_is_forgotten_whoever_leads() -> None:
         assert not forgotten
         assert not loop._followers
         assert loop._heir is None
+        loop.close()
+
+
+def test_what_the_leader_waits_for_may_come_by_another_thread() -> None:
+    with Loop() as loop:
+        future = Future[None](loop)
+        leader = threading.Thread(target=loop.wait, args=(future, loop.time() + LONG))
+        leader.start()
+        until(lambda: loop._asleep_until is not None, "a leader")
+        started = time.monotonic()
+        with loop.lock:
+            future.set_result(None)
+        leader.join()
+        assert time.monotonic() - started < LONG / 2
         loop.close()
 
 
