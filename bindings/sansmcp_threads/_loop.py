@@ -298,6 +298,7 @@ class Loop:
         """
         me = threading.get_ident()
         leads = False
+        timeout: float | None = None
         ready: _Ready = []
         try:
             while True:
