@@ -1,9 +1,9 @@
 """JSON Schemas (2020-12) read from Python's annotations.
 
 Covers the JSON types, ``Literal``, enumerations, unions, lists, tuples (with names, too), sets and
-mappings, ``NewType``, and classes of attrs, dataclasses and ``TypedDict``, recursive ones too. ``Annotated[T, "what it is"]`` describes a value;
-a mapping among the metadata adds keywords: ``Annotated[int, {"minimum": 1}]``. Anything richer is given
-as a schema, verbatim.
+mappings, ``NewType``, and classes of attrs, dataclasses and ``TypedDict``, recursive ones too.
+``Annotated[T, "what it is"]`` describes a value; a mapping among the metadata adds keywords:
+``Annotated[int, {"minimum": 1}]``. Anything richer is given as a schema, verbatim.
 """
 
 from __future__ import annotations
@@ -339,9 +339,10 @@ def members_of(cls: type) -> list[Member]:
         return [Member(n, hints.get(n, Any), defaults.get(n, REQUIRED)) for n in tuple_class._fields]
     if attrs.has(cls):
         return [
-            Member(a.name, hints.get(a.name, Any), REQUIRED if a.default is attrs.NOTHING else a.default)
+            Member(a.name, hints.get(a.name, told), REQUIRED if a.default is attrs.NOTHING else a.default)
             for a in attrs.fields(cls)
             if a.init
+            for told in [Any if a.type is None or isinstance(a.type, str) else a.type]
         ]
     return [
         Member(f.name, hints.get(f.name, Any), REQUIRED if _has_no_default(f) else f.default)

@@ -313,6 +313,16 @@ def test_what_can_be_called_but_is_no_function_has_annotations_too() -> None:
     assert bound["properties"] == {"count": {"type": "integer"}, "more": {"type": "string", "default": "a"}}
 
 
+def test_a_class_may_say_its_types_without_annotations() -> None:
+    @attrs.define
+    class Old:  # type: ignore[no-untyped-def]
+        a = attrs.field(type=int)
+        b = attrs.field(default=1)  # type: ignore[var-annotated]
+
+    properties = schema_of(Old)["properties"]
+    assert properties == {"a": {"type": "integer"}, "b": {"default": 1}}
+
+
 def test_a_tuple_with_names_is_a_list() -> None:
     schema = schema_of(Pair)
     assert schema["type"] == "array"

@@ -143,6 +143,8 @@ def test_what_a_seal_is_bound_to() -> None:
     turned = {"arguments": {"b": [True, None, "é", "\ud800"], "a": 1}, "name": "t"}
     extra = {"_meta": {"x": 1}, "inputResponses": {}, "requestState": "s"}
     assert bind("tools/call", {**turned, **extra}, "ann") == seal
+    respelled = json.loads(json.dumps(params).replace('"a": 1', '"a": 10e-1'))
+    assert bind("tools/call", respelled, "ann") == seal
     assert bind("prompts/get", params, "ann") != seal
     assert bind("tools/call", params, "bob") != seal
     assert bind("tools/call", params, None) != seal

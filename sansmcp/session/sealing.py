@@ -110,8 +110,14 @@ def bind(method: str, params: Mapping[str, Any], principal: str | None) -> bytes
     """What a state is bound to: the request without what differs between its rounds, and who makes it."""
     salient = {name: value for name, value in params.items() if name not in _UNBOUND}
     # The order of members and the spelling of numbers are the client's to choose each time.
-    text = json.dumps([method, principal, salient], sort_keys=True, separators=(",", ":"))
+    plain = json.loads(json.dumps([method, principal, salient]), parse_float=_number)
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
     return sha256(text.encode("ascii")).digest()
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    return int(number) if number.is_integer() else number
 
 
 def to_text(raw: bytes) -> str:
