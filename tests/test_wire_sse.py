@@ -330,6 +330,30 @@ def test_what_is_usual_is_read_like_everything_else(
     assert decode([*chunks, data], 1 << 20, eof=True) == decode([b"".join(unusual)], 1 << 20, eof=True)
 
 
+@pytest.mark.req("R1")
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.lists(st.sampled_from(USUAL), max_size=3).map(b"".join), max_size=6),
+    st.lists(st.integers(0, 60), max_size=20),
+)
+def test_the_data_of_messages_may_be_taken_together(blocks: list[bytes], sizes: list[int]) -> None:
+    one, many = SseDecoder(MAX), SseDecoder(MAX)
+    data = b"".join(block + b"\n" for block in blocks)
+    for size in [*sizes, len(data)]:
+        for decoder in (one, many):
+            decoder.receive_data(data[:size])
+        data = data[size:]
+        found: list[Found] = []
+        while (taken := many.next_data()) is not None:
+            if isinstance(taken, list):
+                found += [message(part, many.last_event_id) for part in taken]
+            else:
+                found.append(shown(taken))
+        assert found == drain(one)
+        assert (many.last_event_id, many.retry, many.comments) == (one.last_event_id, one.retry, one.comments)
+        assert many.stats() == one.stats()
+
+
 def told(data: bytes) -> list[RemoteProtocolError]:
     """The faults of a stream, as errors."""
     decoder = SseDecoder(MAX)

@@ -94,25 +94,31 @@ class Streams(Carrier):
         self._stream(ex)
 
     def _read_stream(self, ex: ClientExchange) -> None:
-        stream, decoder, call = ex.stream, ex.decoder, ex.call
+        stream, decoder = ex.stream, ex.decoder
         if decoder is None:
             return
-        while (found := decoder.next_data()) is not None:
-            if isinstance(found, bytes):
-                self._take_data(ex, found)
-            elif isinstance(found, SseFault):
+        done = False
+        while not done and (found := decoder.next_data()) is not None:
+            if isinstance(found, SseFault):
                 self._on_stream_fault(ex, found)
-            elif found.event == MESSAGE:
-                self._take_data(ex, found.data)
+                done = self._is_done(ex)
+            elif isinstance(found, list) or found.event == MESSAGE:
+                for data in found if isinstance(found, list) else (found.data,):
+                    self._take_data(ex, data)
+                    done = self._is_done(ex)
+                    if done:
+                        break
             else:
                 self._on_other_event(ex, found)
-            if call is not None and not ex.awaited and ex.state is ClientExchangeState.STREAMING:
-                self._close_stream(ex)
-                self._drain(ex)
-            if ex.decoder is None:  # nothing of it is wanted any more
-                break
         if stream is not None and not ex.modern:  # a modern one cannot be resumed
             stream.note(decoder)
+
+    def _is_done(self, ex: ClientExchange) -> bool:
+        """Whether nothing of a stream is wanted any more, for its request has ended."""
+        if ex.call is not None and not ex.awaited and ex.state is ClientExchangeState.STREAMING:
+            self._close_stream(ex)
+            self._drain(ex)
+        return ex.decoder is None
 
     def _take_data(self, ex: ClientExchange, data: bytes) -> None:
         try:

@@ -124,6 +124,7 @@ class SseDecoder:
         "_size",
         "_skip_lf",
         "_type",
+        "_usual",
     )
 
     def __init__(self, max_event: int) -> None:
@@ -143,6 +144,7 @@ class SseDecoder:
         self._skip_lf = False  # the last line ended with the last byte, a CR
         self._scanned = 0  # in chunks that are gone, and for a CR
         self._cut = b""  # the begin of an event of the usual kind, all that is there
+        self._usual: Final[deque[bytes]] = deque()  # data that `next_event` has still to tell of
         self._joined = False  # the first chunk begins with such a one
         # The line that is not complete:
         self._parts: list[bytes | bytearray] = []
@@ -180,6 +182,7 @@ class SseDecoder:
     def stats(self) -> dict[str, int]:
         """Return sizes: ``buffered`` bytes held now, ``scanned`` bytes searched so far."""
         held = self._held + len(self._data or b"") + len(self._lead or b"") + len(self._cut)
+        held += sum(map(len, self._usual))
         return {"buffered": held + self._queued - self._offset, "scanned": self._scanned + self._offset}
 
     # inputs --------------------------------------------------------------------------------------
@@ -211,13 +214,18 @@ class SseDecoder:
 
     def next_event(self) -> ServerSentEvent | SseFault | None:
         """Return the next event, or fault, or None when more data is needed or the stream is over."""
-        found = self.next_data()
-        if isinstance(found, bytes):
-            return ServerSentEvent(MESSAGE, found, self._last_id, None)
-        return found
+        if not self._usual:
+            found = self.next_data()
+            if not isinstance(found, list):
+                return found
+            self._usual.extend(found)
+        return ServerSentEvent(MESSAGE, self._usual.popleft(), self._last_id, None)
 
-    def next_data(self) -> bytes | ServerSentEvent | SseFault | None:
-        """As `next_event`, but an event of the usual kind, a message, is its data alone."""
+    def next_data(self) -> list[bytes] | ServerSentEvent | SseFault | None:
+        """As `next_event`, but of messages that follow each other and say nothing else, the data together.
+
+        Not to be mixed with `next_event`.
+        """
         found: ServerSentEvent | SseFault | None
         chunks = self._chunks
         while chunks:
@@ -233,23 +241,11 @@ class SseDecoder:
                 cr = self._next_cr = chunk.find(_CR, start)
                 self._scanned += (cr if cr >= 0 else len(chunk)) - start
             if self._between:
-                begin = 0
-                if chunk.startswith(_TYPED_DATA, start):
-                    begin = start + len(_TYPED_DATA)
-                elif chunk.startswith(_DATA, start):
-                    begin = start + len(_DATA)
-                if begin:
-                    end = chunk.find(_LF, begin) if cr < 0 else chunk.find(_LF, begin, cr)
-                    after = end + 2
-                    if end > begin and chunk.startswith(_LF, end + 1) and end - start <= self._max_event:
-                        if after == len(chunk):
-                            self._drop_chunk()
-                        else:
-                            self._offset = after
-                        return chunk[begin:end]
-                    if cr < 0 and (end < 0 or after > len(chunk)) and self._keep_cut(chunk, start):
-                        break
-                self._between = False
+                usual = self._take_usual(chunk, start, cr)
+                if usual:
+                    return usual
+                if self._between:
+                    continue
             end = chunk.find(_LF, start) if cr < 0 else chunk.find(_LF, start, cr)
             if end < 0:
                 end = cr
@@ -300,6 +296,33 @@ class SseDecoder:
             return b""
         self._lead = None
         return lead.removeprefix(_BOM)
+
+    def _take_usual(self, chunk: bytes, start: int, cr: int) -> list[bytes]:
+        """The data of the usual events that begin at `start`, where one may begin; `cr` is the next CR.
+
+        If there is none, and the rest is not kept for the next chunk, an event of another kind begins.
+        """
+        found = []
+        stop = len(chunk) if cr < 0 else cr
+        while True:
+            if chunk.startswith(_TYPED_DATA, start):
+                begin = start + len(_TYPED_DATA)
+            elif chunk.startswith(_DATA, start):
+                begin = start + len(_DATA)
+            else:
+                cut = False
+                break
+            end = chunk.find(_LF, begin, stop)
+            if end <= begin or not chunk.startswith(_LF, end + 1) or end - start > self._max_event:
+                cut = cr < 0 and (end < 0 or end + 1 == stop)
+                break
+            found.append(chunk[begin:end])
+            start = end + 2
+        if not (cut and self._keep_cut(chunk, start)):
+            self._between = bool(found)
+            if found:
+                self._advance(chunk, start)
+        return found
 
     def _drop_chunk(self) -> None:
         size = len(self._chunks.popleft())
