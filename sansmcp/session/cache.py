@@ -235,7 +235,7 @@ class ResponseCache:
         self._bytes -= self._entries.pop(stored).size
 
 
-@frozen
+@attrs.frozen  # part of the key of each look-up, so with a hash of its own
 class _Private:
     """An owner: never equal to what marks public results."""
 
