@@ -14,10 +14,12 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import attrs
+
 from .errors import AuthorizationFailed, CloseReason, PeerFault, RemoteProtocolError, SansmcpError
-from .records import field, record
+from .records import record
 from .revisions import Era, Revision
-from .session.typing import parsed_result, typed_result
+from .session.typing import typed_result
 
 if TYPE_CHECKING:
     from .auth.resource_server import Verifier
@@ -147,13 +149,13 @@ class ResultReady(Event):
     """The result exactly as the peer sent it (a list-all verb: its pages put together)."""
     revision: Revision | None
     """The revision under which the result was made, for typing it."""
-    parser: Callable[[dict[str, Any]], Any] | None = field(default=None, repr=False)
+    parser: Callable[[dict[str, Any]], Any] | None = attrs.field(default=None, repr=False)
     """What an extension reads its own type of result with."""
     age: float | None = None
     """Seconds since it was received, where a cache had it; None: just now."""
     stale: bool = False
     """Whether a cache had it longer than its server allows: asking anew failed."""
-    _typed: Any = field(default=None, init=False)
+    _typed: Any = attrs.field(default=None, init=False)
 
     @property
     def result(self) -> Any:
@@ -163,7 +165,7 @@ class ResultReady(Event):
         does not have the prescribed shape.
         """
         if self._typed is None and self.parser is not None:
-            self._typed = parsed_result(self.call.method, self.raw, self.parser)
+            self._typed = self.parser(self.raw)
         elif self._typed is None:
             self._typed = typed_result(self.call.method, self.raw, self.revision)
         return self._typed
@@ -206,7 +208,7 @@ class NotificationReceived(Event):
     """A notification that this library gives no meaning of its own."""
 
     method: str
-    params: dict[str, Any] = field(repr=False)
+    params: dict[str, Any] = attrs.field(repr=False)
     session: Hashable = None
     """The session it came in, where the transport has several."""
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from .records import field, record
+import attrs
+
+from .records import record
 
 ConnectionId: TypeAlias = int
 
@@ -22,7 +24,7 @@ class Spawn:
 
     conn: ConnectionId
     argv: Sequence[str]
-    env: Mapping[str, str] = field(repr=False)
+    env: Mapping[str, str] = attrs.field(repr=False)
     cwd: str | None
 
 

@@ -137,13 +137,13 @@ class StreamTransport(ABC, Generic[E]):
         engine = self.engine
         while engine.wants_data and not (self._writes_paused and self._is_server):
             line = self._next_message()
-            if type(line) is bytes:
-                engine.receive_message(line, now=self._now, origin=self._conn)
-            elif line is None:
+            if line is None:
                 self._lines_left = False
                 return
-            else:
+            if isinstance(line, LineFault):
                 self._on_fault(line)
+            else:
+                engine.receive_message(line, now=self._now, origin=self._conn)
         self._lines_left = True
 
     def _on_fault(self, fault: LineFault) -> None:

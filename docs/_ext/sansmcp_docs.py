@@ -120,7 +120,6 @@ def tidy_signature(
         for field in attrs.fields(thing):
             shown = "…" if isinstance(field.default, attrs.Factory) else repr(field.default)  # type: ignore[arg-type]
             signature = signature.replace(f"attr_dict[{field.name!r}].default", shown)
-        signature = signature.replace("=NOTHING", "=…")
     return _ALIAS.sub(r"\1", signature), returns
 
 

@@ -20,9 +20,8 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Annotated, Any, ClassVar, Final, Self, TypeAlias, TypeVar, dataclass_transform, overload
 
-import attrs
+import attr
 
-from ..records import Field, slotted
 from ..revisions import Revision
 
 JsonValue: TypeAlias = Any
@@ -50,7 +49,7 @@ class Unset(Enum):
 UNSET: Final = Unset.UNSET
 """Stands for an absent member where null is a legal value of that member."""
 
-NOTHING: Final[Any] = attrs.NOTHING
+NOTHING: Final[Any] = attr.NOTHING
 
 
 class Choose:
@@ -201,7 +200,7 @@ def wire(
     metadata = {key: value for key, value in told.items() if value is not None}
     if name is not None:
         metadata["name"] = name
-    return Field(default, factory, kw_only, True, True, metadata)
+    return attr.ib(default=default, factory=factory, kw_only=kw_only, metadata=metadata)
 
 
 @overload
@@ -230,7 +229,7 @@ def wire_type(
     firm: bool | None = None,
     adapts_before: Revision | None = None,
 ) -> Any:
-    """Make a class a protocol object, with slots.
+    """Make a class a protocol object: an attrs class with slots.
 
     since, until: first and last revision that has the object.
     tag: the class attribute whose constant value goes on the wire and tells the class from the
@@ -242,7 +241,18 @@ def wire_type(
 
     def make(cls: type[Any]) -> type[Any]:
         inherited: TypeSpec | None = getattr(cls, "__wire__", None)
-        made = slotted(cls)
+        # Equality and repr come from WireObject: generating them for each class would be most of
+        # the time that importing this package takes.
+        made = attr.s(
+            cls,
+            slots=True,
+            auto_attribs=True,
+            eq=False,
+            order=False,
+            repr=False,
+            weakref_slot=False,
+            getstate_setstate=False,
+        )
         made.__wire__ = TypeSpec(
             since,
             until,
@@ -260,7 +270,7 @@ class WireObject:
     """Base of every protocol object."""
 
     __wire__: ClassVar[TypeSpec]
-    __fields__: ClassVar[tuple[Field, ...]]
+    __attrs_attrs__: ClassVar[tuple[Any, ...]]
 
     extra: dict[str, JsonValue] = wire(factory=dict, kw_only=True, secret=True)
     """Members that are not known in the revision the object was read in, and malformed members
@@ -268,7 +278,7 @@ class WireObject:
 
     def replace(self, **changes: Any) -> Self:
         """Return a copy with some attributes changed."""
-        return attrs.evolve(self, **changes)  # type: ignore[misc]
+        return attr.evolve(self, **changes)  # type: ignore[misc]
 
     def stand_in(self, revision: Revision) -> WireObject | None:
         """Return the nearest object that an older `revision` can express, or None.
@@ -280,19 +290,19 @@ class WireObject:
     def __eq__(self, other: object) -> bool:
         if other.__class__ is not self.__class__:
             return NotImplemented
-        return all(getattr(self, f.name) == getattr(other, f.name) for f in self.__fields__)
+        return all(getattr(self, a.name) == getattr(other, a.name) for a in self.__attrs_attrs__)
 
     # Compared by content, and mutable.
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         shown = []
-        for f in self.__fields__:
-            if f.metadata.get("secret"):
+        for a in self.__attrs_attrs__:
+            if a.metadata.get("secret"):
                 continue
-            value = getattr(self, f.name)
-            if f.default is NOTHING or value != f.default:
-                shown.append(f"{f.name}={_brief(value)}")
+            value = getattr(self, a.name)
+            if a.default is NOTHING or value != a.default:
+                shown.append(f"{a.name}={_brief(value)}")
         return f"{type(self).__name__}({', '.join(shown)})"
 
 

@@ -14,7 +14,7 @@ import typing
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias, Union
 
-from ..records import Field, record
+from ..records import record
 from ..revisions import Revision
 from .base import (
     NOTHING,
@@ -170,7 +170,7 @@ def _plan(cls: type[WireObject], revision: Revision) -> Plan:
     tag = (spec.tag, getattr(cls, spec.tag)) if spec.tag is not None else None
     annotations = _annotations(cls)
     fields = tuple(
-        _field_plan(a, annotations[a.name], spec, revision) for a in cls.__fields__ if a.name != "extra"
+        _field_plan(a, annotations[a.name], spec, revision) for a in cls.__attrs_attrs__ if a.name != "extra"
     )
     return Plan(cls, spec, revision, tag, fields)
 
@@ -186,7 +186,7 @@ def node_for(annotation: Any) -> tuple[Node, bool, bool]:
     return _join(nodes, marks), nullable, unset
 
 
-def _field_plan(a: Field, where: _Annotation, spec: TypeSpec, revision: Revision) -> FieldPlan:
+def _field_plan(a: Any, where: _Annotation, spec: TypeSpec, revision: Revision) -> FieldPlan:
     told: typing.Mapping[str, Any] = a.metadata
     node, nullable, unset = node_for(where.resolve(where.text))
     before = told.get("before")
@@ -202,7 +202,7 @@ def _field_plan(a: Field, where: _Annotation, spec: TypeSpec, revision: Revision
         if revision >= renamed[0]:
             name = renamed[1]
     required_in = told.get("required_in")
-    optional = a.optional
+    optional = a.default is not NOTHING
     required = revision in required_in if required_in is not None else not optional
     # `x: T | None` with a default reads "absent or a T"; only a field that has no other way to
     # be absent, or that says `Unset` for it, can hold null.

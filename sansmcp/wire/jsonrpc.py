@@ -15,8 +15,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias, TypeGuard
 
+import attrs
+
 from ..errors import ErrorCode, LocalProtocolError, PeerFault
-from ..records import field, record
+from ..records import record
 from .jsoncodec import JsonObject, JsonValue
 
 RequestId: TypeAlias = int | str
@@ -32,9 +34,9 @@ class Request:
 
     id: RequestId
     method: str
-    params: JsonObject = field(repr=False)
+    params: JsonObject = attrs.field(repr=False)
     """The parameters; an empty dict when the message has none."""
-    raw: JsonObject = field(repr=False)
+    raw: JsonObject = attrs.field(repr=False)
     """The message as it was decoded."""
 
 
@@ -47,9 +49,9 @@ class Notification:
     """
 
     method: str
-    params: JsonObject = field(repr=False)
+    params: JsonObject = attrs.field(repr=False)
     """The parameters; an empty dict when the message has none."""
-    raw: JsonObject = field(repr=False)
+    raw: JsonObject = attrs.field(repr=False)
     """The message as it was decoded."""
 
 
@@ -58,8 +60,8 @@ class ResultResponse:
     """The answer to the request `id`."""
 
     id: RequestId
-    result: JsonObject = field(repr=False)
-    raw: JsonObject = field(repr=False)
+    result: JsonObject = attrs.field(repr=False)
+    raw: JsonObject = attrs.field(repr=False)
     """The message as it was decoded."""
 
 
@@ -70,9 +72,9 @@ class ErrorResponse:
     id: RequestId | None
     code: int
     message: str
-    data: JsonValue = field(repr=False)
+    data: JsonValue = attrs.field(repr=False)
     """Verbatim; None when the message has none (`raw` tells that from null)."""
-    raw: JsonObject = field(repr=False)
+    raw: JsonObject = attrs.field(repr=False)
     """The message as it was decoded."""
     repaired: str | None = None
     """What had to be read leniently, in words; None for a correct message."""
@@ -90,7 +92,7 @@ class InvalidMessage:
     like_response: bool
     """Whether it was meant as a response. Those are never answered, lest two peers answer each
     other's errors without end."""
-    raw: JsonValue = field(repr=False)
+    raw: JsonValue = attrs.field(repr=False)
     """The value as it was decoded."""
 
     @property

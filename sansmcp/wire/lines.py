@@ -28,8 +28,10 @@ import re
 from collections import deque
 from typing import Final
 
+import attrs
+
 from ..errors import LocalProtocolError, PeerFault
-from ..records import field, record
+from ..records import record
 from .buffer import LineTooLongError, ReceiveBuffer
 from .jsonrpc import RequestId
 from .peek import HEAD_SIZE, TAIL_SIZE, Sighting, sight
@@ -47,7 +49,7 @@ class LineFault:
     """BYTE_ORDER_MARK and HEADER_FRAMING are habits of the peer; with MESSAGE_TOO_LARGE and
     TRUNCATED_MESSAGE a message was lost."""
 
-    head: bytes = field(repr=False)
+    head: bytes = attrs.field(repr=False)
     """The first bytes of the line, `HEAD_SIZE` at most."""
 
     id: RequestId | None = None
