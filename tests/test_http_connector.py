@@ -296,6 +296,39 @@ def test_a_tool_is_not_called_on_a_connection_that_is_about_to_end() -> None:
 
 
 @pytest.mark.req("R9")
+@pytest.mark.parametrize("ask", [Net.call, Net.ask])
+def test_where_one_kept_connection_had_ended_no_tool_is_called_on_the_others(
+    ask: Callable[[Net], Any],
+) -> None:
+    net = Net().connected()
+    for _ in range(3):
+        net.call()
+    net.open(net.wires[2])
+    net.open(net.wires[3])
+    for conn in (1, 2, 3):
+        net.answer(net.wires[conn])
+    ask(net)
+    net.eof(net.wires[3])
+    net.call()
+    assert all(wire.closed for wire in list(net.wires.values())[:3])
+    assert len(net.of(RequestFailed)) == (ask is Net.call)
+
+
+@pytest.mark.req("P5", "R9")
+@pytest.mark.parametrize(("seconds", "wires"), [(1.0, 1), (10.0, 2)])
+def test_nor_on_one_whose_long_stream_just_ended(seconds: float, wires: int) -> None:
+    """A server that stops ends its streams first."""
+    net = Net().connected()
+    net.call()
+    net.stream(net.last)
+    net.advance(seconds)
+    net.event(net.last, {"jsonrpc": "2.0", "id": net.last.message["id"], "result": done()})
+    net.send(net.last, b"0\r\n\r\n")
+    net.call()
+    assert len(net.wires) == wires
+
+
+@pytest.mark.req("R9")
 @pytest.mark.parametrize(
     ("field", "before", "wires"),
     [

@@ -642,3 +642,15 @@ def pieces_of_speeches() -> Iterator[bytes]:
 
 def finished(wire: Wire) -> bool:
     return wire.listener.finished
+
+
+@pytest.mark.parametrize(("seconds", "told"), [(75.0, b"75"), (5.9, b"5"), (0.5, b"0")])
+def test_clients_are_told_how_long_a_connection_is_kept(seconds: float, told: bytes) -> None:
+    wire = Wire(connections={"idle_timeout": seconds})
+    seen = wire.connect()
+    wire.send(ask())
+    assert b"\r\nconnection: keep-alive\r\nkeep-alive: timeout=" + told + b"\r\n" in seen.data
+    wire.send(ask().replace(b"HTTP/1.1", b"HTTP/1.0", 1))
+    last = seen.data.rpartition(b"HTTP/1.1 200")[2]
+    assert b"connection: close" in last
+    assert b"keep-alive" not in last

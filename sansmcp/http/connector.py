@@ -557,6 +557,8 @@ class HttpConnector:
             self._decide(c.place)
             return
         stale = c.reused and c.codec.unanswered and self._now - job.sent_at <= STALE_WITHIN
+        if stale:
+            pool.doubt(self._now)
         if stale and job.repeatable and not job.repeated:
             job.repeated = True
             job.conn = None

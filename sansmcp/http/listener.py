@@ -86,7 +86,8 @@ class ConnectionPolicy:
 
     idle_timeout: float = 75.0
     """For the next request to begin. Clients and proxies keep connections for 60 s or less, so that
-    it is mostly they who end one: a request that crosses with the end is lost. Past it: the end."""
+    it is mostly they who end one: a request that crosses with the end is lost. Clients are told of it, in
+    whole seconds. Past it: the end."""
 
     linger_timeout: float = 2.0
     """For a client that is still sending what nobody reads to take its answer. Past it: the end."""
@@ -243,7 +244,8 @@ class HttpListener:
                 self._events.append(LimitHit("max_connections", detail))
             self._ops.append(Close(conn))
             return
-        c = self._conns[conn] = _Connection(conn, peer, Http1Server(self._limits))
+        codec = Http1Server(self._limits, keep=int(self._policy.idle_timeout))
+        c = self._conns[conn] = _Connection(conn, peer, codec)
         self._touched[conn] = c
 
     def receive_data(self, conn: ConnectionId, data: bytes | bytearray, now: float) -> None:

@@ -142,9 +142,10 @@ class Pool:
         self._once: set[ExchangeId] = set()
         """Those in `_dialling` for whom only one will do that lasts."""
         self._idle: dict[ConnectionId, tuple[float, float]] = {}
-        """Since when, and until when each can be trusted. The one that is idle longest comes first."""
+        """From when, and until when each can be trusted. The one that is idle longest comes first."""
         self._busy: dict[ConnectionId, ExchangeId] = {}
-        self._streams: set[ConnectionId] = set()
+        self._streams: dict[ConnectionId, float] = {}
+        """Those with an event stream, and since when."""
         self._used: set[ConnectionId] = set()
         """Connections that carried an exchange to its end."""
         self._keeps = False
@@ -211,14 +212,14 @@ class Pool:
         """A connection is there."""
         exchange = self._dialling.pop(conn)
         if exchange is None:
-            self._rest(conn, now, None)
+            self._rest(conn, now, None, lasts=True)
         else:
             self._settle(exchange)
             self._carry(conn, exchange, reused=False)
 
     def streams(self, conn: ConnectionId, now: float) -> None:
         """What comes on `conn` is an event stream."""
-        self._streams.add(conn)
+        self._streams[conn] = now
         self._assign(now)
 
     def freed(self, conn: ConnectionId, now: float, keep: float | None, *, keeps: bool = False) -> None:
@@ -227,10 +228,16 @@ class Pool:
         `keeps`: it said that it does. Not every server that does says so.
         """
         del self._busy[conn]
-        self._streams.discard(conn)
         self._keeps = self._keeps or keeps or conn in self._used
+        # What it said at the begin of a long stream may be old: at the end of one it may stop.
+        stale = now - self._streams.pop(conn, now) >= self._policy.trusted_for
         self._used.add(conn)
-        self._rest(conn, now, keep)
+        self._rest(conn, now, keep, lasts=self._keeps and not stale)
+
+    def doubt(self, now: float) -> None:
+        """A connection had ended that was thought to be open: others may have, too."""
+        for conn, (since, until) in self._idle.items():
+            self._idle[conn] = since, min(until, now)
 
     def ended(self, conn: ConnectionId, now: float) -> ExchangeId | None:
         """A connection is gone, or was never there. Returns the exchange that was to be carried on it."""
@@ -240,7 +247,7 @@ class Pool:
         else:
             self._settle(exchange)
         self._idle.pop(conn, None)
-        self._streams.discard(conn)
+        self._streams.pop(conn, None)
         self._used.discard(conn)
         self._timers.clear(conn)
         self._assign(now)
@@ -289,7 +296,7 @@ class Pool:
         """The connection that was idle last, None if there is none. `once`: only one that will last."""
         for conn in list(reversed(self._idle)):
             since, until = self._idle[conn]
-            if not once or (now < until and (self._lasts(conn) or now - since >= SETTLED)):
+            if not once or since <= now < until:
                 del self._idle[conn]
                 return conn
             if now >= until:
@@ -304,25 +311,24 @@ class Pool:
         self._fresh.discard(exchange)
         self._once.discard(exchange)
 
-    def _lasts(self, conn: ConnectionId) -> bool:
-        """Whether `conn` will not end just because a response came on it."""
-        return self._keeps or conn not in self._used
-
     def _carry(self, conn: ConnectionId, exchange: ExchangeId, *, reused: bool) -> None:
         self._timers.clear(conn)
         self._busy[conn] = exchange
         self._decisions.append(Carry(conn, exchange, reused))
 
-    def _rest(self, conn: ConnectionId, now: float, keep: float | None) -> None:
-        """Nobody is on `conn`, which the server keeps for `keep` seconds: give it away, or keep it."""
+    def _rest(self, conn: ConnectionId, now: float, keep: float | None, *, lasts: bool) -> None:
+        """Nobody is on `conn`: give it away, or keep it.
+
+        The server keeps it for `keep` seconds. `lasts`: it will not end just because a response came on it.
+        """
         timeout = self._policy.idle_timeout
         until = now + (self._policy.trusted_for if keep is None else keep)
-        self._idle[conn] = now, until
+        self._idle[conn] = (now if lasts else now + SETTLED), until
         self._timers.set(conn, now + (timeout if keep is None else min(timeout, keep)), IDLE)
         self._assign(now)
         if conn not in self._idle:
             return
-        lasts = until > now and self._lasts(conn)
+        lasts = lasts and now < until
         for dialled, exchange in self._dialling.items():
             if exchange is not None and exchange not in self._fresh and (lasts or exchange not in self._once):
                 self._settle(exchange)

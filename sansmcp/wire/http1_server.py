@@ -18,6 +18,7 @@ from .http1_head import NO_FIELDS, FieldBlock, Fields, HeadProblem, LastHead, en
 _EMPTY: Final = b"content-length: 0\r\n"
 _CHUNKED: Final = b"transfer-encoding: chunked\r\n"
 _LAST_CHUNK: Final = b"0\r\n\r\n"
+_KEPT: Final = b"connection: keep-alive\r\nkeep-alive: timeout=%d\r\n"
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
@@ -30,11 +31,14 @@ class Http1Server(Http1Connection):
 
     `ConnectionClosed` may come while a response is still to be written: whether a client that sends
     nothing more still reads, cannot be known.
+
+    With `keep`, clients are told that the connection is kept, and for how many seconds it may be idle.
     """
 
-    def __init__(self, limits: Limits = SERVER_LIMITS) -> None:
+    def __init__(self, limits: Limits = SERVER_LIMITS, *, keep: int | None = None) -> None:
         super().__init__(limits, of_client=True, reading=Reading.HEAD)
         self._last: Final[LastHead[RequestHead]] = LastHead()
+        self._kept = b"" if keep is None else _KEPT % keep
         self._version = "1.1"
         self._bodyless = False  # the request is HEAD
         self._awaits_continue = False
@@ -166,7 +170,7 @@ class Http1Server(Http1Connection):
         if self._reading is Reading.BODY and not close:
             self._read_body()
         self._close = self._close or close or self._reading is not Reading.PAUSED
-        self._out.append(b"%b%b%b\r\n" % (head, framing, CLOSE if self._close else b""))
+        self._out.append(b"%b%b%b\r\n" % (head, framing, CLOSE if self._close else self._kept))
 
     def _end_response(self) -> None:
         self._writing = Writing.NOTHING

@@ -126,10 +126,12 @@ def test_a_server_that_is_started_again_is_found_again() -> None:
             port = serving.port
             client = await connect(serving.url)
             await client.call_tool("add", {"a": 1, "b": 2})
-        with pytest.raises(NetworkFailure) as caught:
-            await client.call_tool("add", {"a": 1, "b": 2})
-        assert caught.value.problem is NetworkProblem.REFUSED
-        assert caught.value.retryable
+        # The first call may cross with the end of the connection: nobody knows whether it was carried out.
+        for problems in ({NetworkProblem.LOST, NetworkProblem.REFUSED}, {NetworkProblem.REFUSED}):
+            with pytest.raises(NetworkFailure) as caught:
+                await client.call_tool("add", {"a": 1, "b": 2})
+            assert caught.value.problem in problems
+            assert caught.value.retryable
         async with served(port=port):
             assert text_of(await client.call_tool("add", {"a": 1, "b": 2})) == "3"
             await client.aclose()

@@ -317,10 +317,17 @@ def test_a_server_that_is_started_again(kit: Kit, mode: Any) -> None:
             with pytest.raises(SansmcpError):
                 await client.call_tool("echo", {"text": "a"})
             with sansmcp_threads.HttpServing(app(), port=first.port):
-                if mode is not None:
-                    with pytest.raises(SessionExpired):
-                        await client.call_tool("echo", {"text": "b"})
-                assert text_of(await client.call_tool("echo", {"text": "b"})) == "b"
+                lost: list[SansmcpError] = []
+                while len(lost) < 3:
+                    try:
+                        assert text_of(await client.call_tool("echo", {"text": "b"})) == "b"
+                        break
+                    except SansmcpError as error:
+                        lost.append(error)
+                # Of the older one's connections the one that was a stream may seem to be kept.
+                expired = [error for error in lost if isinstance(error, SessionExpired)]
+                assert len(expired) == (mode is not None)
+                assert len(lost) <= len(expired) + 1
 
     kit.run(main)
 
