@@ -2,10 +2,10 @@
 
 Theory of operation. As with lines, a field is either inside one chunk, which is the usual case and
 costs one slice, or it is spread over many, whose pieces are kept in a list and joined once. Nearly every
-event is one line of data, perhaps after the line that says it is a message: these are read in one step,
-and where the end of a chunk cuts one, what there is of it is put before the next chunk, once. Each byte
-is searched once for a CR and once or twice for an LF, whatever the chunking and whatever line ends the
-peer uses: where the next CR is, is remembered, and LF is searched for only up to there.
+event is one line of data, perhaps after the line that says it is a message: of these, all that a chunk
+holds are read in one step. Each byte is searched once for a CR and once for an LF, whatever the chunking
+and whatever line ends the peer uses: where the next CR is, is remembered, and LF is searched for only up
+to there.
 
 The data of an event comes out as bytes. Whoever reads it, reads JSON, and decodes it while doing so;
 invalid UTF-8 in it is found there. The decoder looks at UTF-8 only in ``event`` and ``id``.
@@ -58,8 +58,6 @@ _DATA: Final = b"data: "
 _TYPED_DATA: Final = b"event: message\ndata: "
 _SMALL: Final = 1024
 """Pieces below this many bytes are merged: an object of their own would outweigh them."""
-_MAX_CUT: Final = 16_384
-"""Bytes of an event that are copied to the front of the next chunk. Past it: the pieces are kept."""
 _MAX_RETRY_DIGITS: Final = 15
 
 
@@ -103,13 +101,11 @@ class SseDecoder:
         "_between",
         "_chunks",
         "_comments",
-        "_cut",
         "_data",
         "_dropping",
         "_eof",
         "_held",
         "_id",
-        "_joined",
         "_last_id",
         "_lead",
         "_line_dropped",
@@ -143,9 +139,7 @@ class SseDecoder:
         self._next_cr = _UNKNOWN  # of the first chunk: index of a CR from `_offset` on, or _NONE
         self._skip_lf = False  # the last line ended with the last byte, a CR
         self._scanned = 0  # in chunks that are gone, and for a CR
-        self._cut = b""  # the begin of an event of the usual kind, all that is there
         self._usual: Final[deque[bytes]] = deque()  # data that `next_event` has still to tell of
-        self._joined = False  # the first chunk begins with such a one
         # The line that is not complete:
         self._parts: list[bytes | bytearray] = []
         self._held = 0
@@ -181,7 +175,7 @@ class SseDecoder:
 
     def stats(self) -> dict[str, int]:
         """Return sizes: ``buffered`` bytes held now, ``scanned`` bytes searched so far."""
-        held = self._held + len(self._data or b"") + len(self._lead or b"") + len(self._cut)
+        held = self._held + len(self._data or b"") + len(self._lead or b"")
         held += sum(map(len, self._usual))
         return {"buffered": held + self._queued - self._offset, "scanned": self._scanned + self._offset}
 
@@ -194,20 +188,13 @@ class SseDecoder:
         chunk = data if type(data) is bytes else bytes(data)
         if self._lead is not None:
             chunk = self._without_bom(chunk)
-        if chunk:
-            if self._cut:
-                chunk = self._join(chunk)
-            self._chunks.append(chunk)
-            self._queued += len(chunk)
+        self._append(chunk)
 
     def receive_eof(self) -> None:
         """Take the end of the stream. A second time does nothing."""
         if not self._eof:
             self._eof = True
-            rest = self._join(b"") if self._cut else self._lead
-            if rest:
-                self._chunks.append(rest)
-                self._queued += len(rest)
+            self._append(self._lead or b"")
             self._lead = None
 
     # pull ----------------------------------------------------------------------------------------
@@ -244,7 +231,7 @@ class SseDecoder:
                 usual = self._take_usual(chunk, start, cr)
                 if usual:
                     return usual
-                if self._between:
+                if self._parts:
                     continue
             end = chunk.find(_LF, start) if cr < 0 else chunk.find(_LF, start, cr)
             if end < 0:
@@ -268,6 +255,9 @@ class SseDecoder:
                 continue
             if self._parts:
                 found = self._end_of_parts(chunk[start:end])
+                if found is None and chunk.startswith(_LF, after):
+                    self._advance(chunk, after + 1)
+                    found = self._dispatch()
             elif end == start:
                 found = self._dispatch()
             elif chunk.startswith(b"data:", start):
@@ -300,7 +290,7 @@ class SseDecoder:
     def _take_usual(self, chunk: bytes, start: int, cr: int) -> list[bytes]:
         """The data of the usual events that begin at `start`, where one may begin; `cr` is the next CR.
 
-        If there is none, and the rest is not kept for the next chunk, an event of another kind begins.
+        What there is of the next one, if its line of data is cut by the end of `chunk`, is kept.
         """
         found = []
         stop = len(chunk) if cr < 0 else cr
@@ -310,19 +300,29 @@ class SseDecoder:
             elif chunk.startswith(_DATA, start):
                 begin = start + len(_DATA)
             else:
-                cut = False
                 break
             end = chunk.find(_LF, begin, stop)
             if end <= begin or not chunk.startswith(_LF, end + 1) or end - start > self._max_event:
-                cut = cr < 0 and (end < 0 or end + 1 == stop)
+                if end < 0 and cr < 0 and stop - start <= self._max_event:
+                    line = begin - len(_DATA)
+                    self._size = line - start - 1 if line > start else 0
+                    self._parts.append(chunk[line:])
+                    self._held = stop - line
+                    self._between = False
+                    self._drop_chunk()
+                    return found
                 break
             found.append(chunk[begin:end])
             start = end + 2
-        if not (cut and self._keep_cut(chunk, start)):
-            self._between = bool(found)
-            if found:
-                self._advance(chunk, start)
+        self._between = bool(found)
+        if found:
+            self._advance(chunk, start)
         return found
+
+    def _append(self, chunk: bytes) -> None:
+        if chunk:
+            self._chunks.append(chunk)
+            self._queued += len(chunk)
 
     def _drop_chunk(self) -> None:
         size = len(self._chunks.popleft())
@@ -330,27 +330,6 @@ class SseDecoder:
         self._scanned += size
         self._offset = 0
         self._next_cr = _UNKNOWN
-        self._joined = False
-
-    def _keep_cut(self, chunk: bytes, start: int) -> bool:
-        """Keep an event that the end of the last chunk cuts for the next one, unless that was done before."""
-        size = len(chunk) - start
-        again = self._joined and not start
-        if again or self._eof or len(self._chunks) > 1 or size > min(self._max_event, _MAX_CUT):
-            return False
-        self._cut = chunk[start:]
-        self._drop_chunk()
-        return True
-
-    def _join(self, chunk: bytes) -> bytes:
-        """Put what was cut before `chunk`, which is the first one: there is no CR in it."""
-        begin = len(self._cut)
-        chunk = self._cut + chunk
-        self._cut = b""
-        self._joined = True
-        self._next_cr = chunk.find(_CR, begin)
-        self._scanned += (self._next_cr if self._next_cr >= 0 else len(chunk)) - begin
-        return chunk
 
     def _advance(self, chunk: bytes, offset: int) -> None:
         if offset == len(chunk):
