@@ -47,8 +47,10 @@ def likely(name: str, known: Iterable[str]) -> str:
     """Of which names that are known it may be a slip, as a question; empty where there is none like it."""
     from difflib import get_close_matches
 
-    names = {each.lower(): one_line(each, 80) for each in known}
-    close = get_close_matches(name.lower(), names, n=3, cutoff=0.6)
+    scheme, found, _ = name.lower().partition("://")
+    same = scheme + found if found else ""  # what two URIs have in common does not make them alike
+    names = {each.lower().removeprefix(same): one_line(each, 80) for each in known}
+    close = get_close_matches(name.lower().removeprefix(same), names, n=3, cutoff=0.6)
     return f"did you mean {' or '.join(names[each] for each in close)}?" if close else ""
 
 

@@ -98,9 +98,12 @@ def listening(*args: str, cwd: Path) -> Iterator[tuple[str, subprocess.Popen[str
     ) as process:
         try:
             assert process.stderr is not None
-            line = process.stderr.readline()
-            found = re.search(r" at (\w+://\S+); Ctrl-C ends it$", line)
-            assert found is not None, line + process.stderr.read()
+            found, told = None, ""
+            while found is None:
+                line = process.stderr.readline()
+                assert line, told
+                told += line
+                found = re.search(r" at (\w+://\S+); Ctrl-C ends it$", line)
             yield found[1], process
         finally:
             if process.poll() is None:

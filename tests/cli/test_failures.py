@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from sansmcp.quirks import QUIRKS
+
 from .run import DEMO, PYTHON, environment, invoke, rough, run
 
 pytestmark = pytest.mark.req("AA11")
@@ -19,6 +21,7 @@ URL = "http://127.0.0.1:1/mcp"
 SECONDS = "--timeout: give a number of seconds greater than 0"
 PLACES = "give PORT, HOST:PORT or [IPV6]:PORT; port 0 is any that is free"
 HOSTS = "a name (as xn-- if it is not ASCII), maybe a port"
+LIKE_GREETING = "(-32602 INVALID_PARAMS); did you mean demo://greeting?"
 REFUSED = "the server answered with an error"
 REVISIONS = "2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25, 2026-07-28"
 
@@ -247,8 +250,7 @@ USAGE: dict[str, tuple[list[str], str]] = {
     ),
     "a quirk that nobody knows": (
         ["tools", URL, "--quirk", "x"],
-        "--quirk x: no quirk has this name: there are session-lost-400, json-as-text, json-untyped, no-cancel"
-        " (see sansmcp quirks)",
+        f"--quirk x: no quirk has this name: there are {', '.join(QUIRKS)} (see sansmcp quirks)",
     ),
     "a quirk with a slip": (
         ["tools", URL, "--quirk", "json-as-txt"],
@@ -316,8 +318,7 @@ ANSWERS: dict[str, tuple[list[str], str]] = {
     ),
     "a slip in a resource": (
         ["read", "demo://greting", *SERVER],
-        f"resources/read 'demo://greting': {REFUSED}: no resource at 'demo://greting' (-32602 INVALID_PARAMS);"
-        " did you mean demo://greeting or demo://dot?",
+        f"resources/read 'demo://greting': {REFUSED}: no resource at 'demo://greting' {LIKE_GREETING}",
     ),
     "a slip in a prompt": (
         ["prompt", "gret", *SERVER],

@@ -15,8 +15,8 @@ pytestmark = pytest.mark.req("AA11")
 def test_the_list_of_quirks() -> None:
     lines = invoke("quirks").out.splitlines()
     assert lines[0].split(maxsplit=1) == ["QUIRK", "A SERVER WITH IT"]
-    told = {name: why for name, why in (line.split(maxsplit=1) for line in lines[1:])}
-    assert told == {quirk.name: quirk.why for quirk in QUIRKS.values()}
+    told = [line.split(maxsplit=1) for line in lines[1:]]
+    assert told == [[quirk.name, quirk.why] for quirk in QUIRKS.values()]
     document = invoke("quirks", "--json").document
     assert document["ok"] is True
     assert [quirk["name"] for quirk in document["result"]["quirks"]] == list(QUIRKS)
