@@ -128,3 +128,32 @@ def test_what_was_hidden_ends_the_replay(tmp_path: Path) -> None:
     shown = invoke("replay", str(file))
     assert shown.code == 1
     assert "something of it was hidden" in shown.first_error
+
+
+def test_explain_as_json(tmp_path: Path) -> None:
+    file = tmp_path / "messages"
+    file.write_text(
+        f"{message('tools/list', {'_meta': META}, id=1)}\n{message('no/such', id=2)}\n", encoding="utf-8"
+    )
+    ran = invoke("explain", "--json", str(file))
+    assert ran.code == 1
+    assert ran.document["error"]["kind"] == "rule_broken"
+    first, second = ran.document["result"]["messages"]
+    assert first == {"where": "1", "is": "request 1 tools/list (modern, 2026-07-28)", "problems": []}
+    assert (second["where"], len(second["problems"])) == ("2", 1)
+    file.write_text(message("tools/list", {"_meta": META}, id=1), encoding="utf-8")
+    whole = invoke("explain", "--json", str(file)).document
+    assert (whole["ok"], whole["command"], len(whole["result"]["messages"])) == (True, "explain", 1)
+
+
+def test_replay_as_json(tmp_path: Path) -> None:
+    file = tmp_path / "log.jsonl"
+    a_log(file)
+    same = invoke("replay", "--json", str(file)).document
+    assert (same["ok"], same["command"]) == (True, "replay")
+    assert same["result"]["steps"] > 0
+    file.write_text(file.read_text().replace('\\"me\\"', '\\"you\\"'))
+    ran = invoke("replay", "--json", str(file))
+    assert ran.code == 1
+    assert ran.document["error"]["kind"] == "diverged"
+    assert {"steps", "line", "expected", "got"} == ran.document["result"].keys()
