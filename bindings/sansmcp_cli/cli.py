@@ -385,7 +385,8 @@ def quirks(as_json: bool) -> None:
     Each use of one is told with --trace.
 
     \b
-    Example:
+    Examples:
+      sansmcp quirks
       sansmcp call https://example.com/mcp slow --quirk session-lost-400
     """
     from . import commands

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from .bad_http import bad_server
-from .run import PYTHON, environment, invoke, run, serve_http
+from .run import PYTHON, environment, invoke, listening, run, serve_http
 
 pytestmark = pytest.mark.req("AA11")
 
@@ -310,6 +310,15 @@ def test_tls(certificate: tuple[str, str], tmp_path: Path) -> None:
     assert "there is no secure connection: certificate verify failed" in untrusted.first_error
     advice = "; --cacert FILE trusts whoever issued the certificate, --insecure trusts everybody"
     assert untrusted.first_error.endswith(advice)
+
+
+@pytest.mark.parametrize(("kind", "scheme"), [("websocket", "wss"), ("tcp", "tls")])
+def test_tls_at_sockets(kind: str, scheme: str, certificate: tuple[str, str], tmp_path: Path) -> None:
+    cert, key = certificate
+    options = [f"--{kind}", "0", "--certfile", cert, "--keyfile", key]
+    with listening("serve", *options, cwd=tmp_path) as (url, _):
+        assert url.startswith(f"{scheme}://127.0.0.1:")
+        assert invoke("call", url, "echo", "text=hi", "--cacert", cert).out == "hi\n"
 
 
 def test_files_that_are_no_certificates(certificate: tuple[str, str], tmp_path: Path) -> None:
