@@ -28,7 +28,7 @@ from sansmcp.wire.http1 import (
     ResponseHead,
 )
 from sansmcp.wire.http1_body import ChunkedBody
-from sansmcp.wire.http1_head import HeadBuffer, LastHead, read_request, read_response
+from sansmcp.wire.http1_head import HeadBuffer, KnownHeads, read_request, read_response
 
 from .vectors.http1_messages import (
     ANSWERED,
@@ -274,7 +274,7 @@ others = st.sampled_from(
 @pytest.mark.req("R11")
 @settings(max_examples=600, deadline=None)
 @given(st.booleans(), st.lists(st.tuples(lines, ends), max_size=5), others, st.data())
-def test_a_head_like_the_last_one_says_what_it_says_alone(
+def test_a_head_that_is_known_says_what_it_says_alone(
     answer: bool, fields: list[tuple[bytes, bytes]], other: bytes, data: st.DataObject
 ) -> None:
     """Whatever the first head is, and whatever stands in the next one in the place of some digits."""
@@ -283,12 +283,12 @@ def test_a_head_like_the_last_one_says_what_it_says_alone(
     runs = [match.span() for match in re.finditer(rb"[0-9]+", first)]
     start, stop = data.draw(st.sampled_from(runs))
     read: Any = read_response if answer else read_request
-    last: LastHead[Any] = LastHead()
+    known_heads: KnownHeads[Any] = KnownHeads()
     known = read(first, 100)
     if isinstance(known, RequestHead | ResponseHead):
-        last.keep(first, known)
+        known_heads.keep(first, known)
     for given_head in (first, first[:start] + other + first[stop:], first):
-        again = last.read(given_head)
+        again = known_heads.read(given_head)
         if again is not None:
             fresh = read(given_head, 100)
             assert attrs.asdict(again) == attrs.asdict(fresh)
@@ -297,20 +297,31 @@ def test_a_head_like_the_last_one_says_what_it_says_alone(
 
 
 @pytest.mark.parametrize("extra", [b"", b"expect: 100-continue\r\n", b"a: " + b"b" * 2048 + b"\r\n"])
-def test_only_the_digits_of_the_length_may_differ_from_the_last_head(extra: bytes) -> None:
-    last: LastHead[RequestHead] = LastHead()
+def test_only_the_digits_of_the_length_may_differ_from_a_known_head(extra: bytes) -> None:
+    known_heads: KnownHeads[RequestHead] = KnownHeads()
     shape = b"POST /mcp HTTP/1.1\r\nhost: x\r\nContent-Length: %b\r\n" + extra + b"\r\n"
-    assert last.read(shape % b"2") is None
+    assert known_heads.read(shape % b"2") is None
     for length in (b"2", b"0123", b"0"):
         known = read_request(shape % length, 100)
         assert isinstance(known, RequestHead)
-        last.keep(shape % length, known)
-        again = last.read(shape % b"45")
+        known_heads.keep(shape % length, known)
+        again = known_heads.read(shape % b"45")
         assert (again is not None) is (extra == b"")
         assert again is None or (again.content_length, again.headers["content-length"]) == (45, "45")
-        assert last.read(shape.replace(b"host: x", b"host: y") % length) is None
+        assert known_heads.read(shape.replace(b"host: x", b"host: y") % length) is None
         for other in (b"", b"5x", b"9" * 19):
-            assert last.read(shape % other) is None
+            assert known_heads.read(shape % other) is None
+
+
+def test_a_few_heads_are_known() -> None:
+    known_heads: KnownHeads[ResponseHead] = KnownHeads()
+    heads = [b"HTTP/1.1 200 OK\r\na: %d\r\ncontent-length: 5\r\n\r\n" % number for number in range(6)]
+    for head_of_answer in heads:
+        read = read_response(head_of_answer, 100)
+        assert isinstance(read, ResponseHead)
+        known_heads.keep(head_of_answer, read)
+    found = [known_heads.read(head_of_answer) for head_of_answer in heads]
+    assert [None if again is None else again.headers["a"] for again in found] == [None, None, *"2345"]
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,9 @@ MAX_PLACES: Final = 16
 """Origins beside the server's own that have connections at once: one attempt to be authorized asks one
 after the other. Past it: a fetch fails."""
 
+_MAX_BLOCKS: Final = 4
+"""Fields of requests that are kept encoded: most calls are of a few tools."""
+
 
 def elsewhere(policy: PoolPolicy) -> PoolPolicy:
     """The policy for an origin that is asked a few times, and then not again."""
@@ -53,17 +56,19 @@ class Place:
         if proxy is not None and not self.tls:
             self.prefix = f"http://{url.authority}"
             self._fixed += credentials(proxy)
-        self._last: tuple[Headers, FieldBlock] = [], FieldBlock(self._fixed)
+        self._blocks: list[tuple[Headers, FieldBlock]] = []
+        """The last fields, encoded."""
         self.jobs = 0
         """Exchanges that are not over."""
         self.connections = 0
 
     def fields(self, headers: Headers) -> FieldBlock:
-        """The fields of a request with these `headers`. Those of the last one are not encoded again."""
-        last, block = self._last
-        if headers != last:
-            block = FieldBlock([*self._fixed, *headers])
-            self._last = list(headers), block
+        """The fields of a request with these `headers`. Those of the last ones are not encoded again."""
+        for known, block in self._blocks:
+            if headers == known:
+                return block
+        block = FieldBlock([*self._fixed, *headers])
+        self._blocks = [(list(headers), block), *self._blocks[: _MAX_BLOCKS - 1]]
         return block
 
     @property

@@ -17,7 +17,7 @@ from .http1_head import (
     FieldBlock,
     Fields,
     HeadProblem,
-    LastHead,
+    KnownHeads,
     encode_request,
     read_response,
     wants_close,
@@ -36,7 +36,7 @@ class Http1Client(Http1Connection):
 
     def __init__(self, limits: Limits = CLIENT_LIMITS) -> None:
         super().__init__(limits, of_client=False, reading=Reading.PAUSED)
-        self._last: Final[LastHead[ResponseHead]] = LastHead()
+        self._known: Final[KnownHeads[ResponseHead]] = KnownHeads()
         self._method = ""
         self._left = 0  # bytes that the request still lacks
         self._heard = False  # something of the response came, be it a status 1xx
@@ -158,7 +158,7 @@ class Http1Client(Http1Connection):
 
     def _on_head(self, head: bytes) -> HttpEvent:
         self._heard = True
-        response = self._last.read(head)
+        response = self._known.read(head)
         if response is None:
             read = read_response(head, self._limits.max_headers)
             if isinstance(read, HeadProblem):
@@ -166,7 +166,7 @@ class Http1Client(Http1Connection):
             if isinstance(read, InformationalHead):
                 return read
             response = read
-            self._last.keep(head, response)
+            self._known.keep(head, response)
         headers = response.headers
         self._close = self._close or wants_close(headers, response.http_version)
         body: BodyReader

@@ -9,7 +9,7 @@ is refused here, because two readers of the same bytes might see two different m
 * a major version other than 1.
 
 A head is read when it is whole, so its limits do not depend on how the stream was cut. One that says the
-same as the last one of its connection is not read again.
+same as one of the last of its connection is not read again.
 
 Specification: RFC 9112, sections 2 to 6 (message format, request and status line, fields, length);
 RFC 9110, section 5.5 (field values).
@@ -294,50 +294,50 @@ def _check_length(head: bytes, headers: dict[str, str], version: str, *, merged:
 H = TypeVar("H", RequestHead, ResponseHead)
 
 
-class LastHead(Generic[H]):
-    """The last head of a connection: most are the same again, but for the digits of ``content-length``.
+class KnownHeads(Generic[H]):
+    """The last heads of a connection: most are one of a few, but for the digits of ``content-length``.
 
-    In a head that was found good, nothing else hangs on these digits, unless there is an ``expect``. Only
-    one of `_MAX_KEPT` bytes at most is kept.
+    In a head that was found good, nothing else hangs on these digits, unless there is an ``expect``.
     """
 
-    __slots__ = ("_after", "_before", "_head")
+    __slots__ = ("_known",)
 
     def __init__(self) -> None:
-        self._before = self._after = b""
-        """What stands around the digits; all of it before them, where there are none."""
-        self._head: H | None = None
+        self._known: tuple[tuple[bytes, bytes, H], ...] = ()
+        """What stands before the digits and after them, if there are any, and what was read in it."""
 
     def keep(self, data: bytes, head: H) -> None:
         """`head` was read in `data`."""
-        self._head = None
-        if len(data) > _MAX_KEPT or "expect" in head.headers:
+        if len(data) > _MAX_KNOWN_BYTES or "expect" in head.headers:
             return
-        self._before, self._after = data, b""
+        before, after = data, b""
         if "content-length" in head.headers:
             digits = _LENGTH.search(data)
             if digits is None:
                 return  # they are on a line of their own
-            self._before, self._after = data[: digits.start(1)], data[digits.end(1) :]
-        self._head = head.again(None)  # what was read is somebody else's by now
+            before, after = data[: digits.start(1)], data[digits.end(1) :]
+        # What was read is somebody else's by now.
+        self._known = ((before, after, head.again(None)), *self._known[: _MAX_KNOWN - 1])
 
     def read(self, data: bytes) -> H | None:
         """What is read in the head `data`, which is a new object each time; None if it has to be read."""
-        head, before, after = self._head, self._before, self._after
-        if head is None or not (data.startswith(before) and data.endswith(after)):
-            return None
-        digits = data[len(before) : len(data) - len(after)]
-        if not after:
-            return None if digits else head.again(None)
-        if not digits.isdigit() or len(digits) > _MAX_DIGITS:
-            return None
-        return head.again(digits.decode("ascii"))
+        for before, after, head in self._known:
+            if data.startswith(before) and data.endswith(after):
+                digits = data[len(before) : len(data) - len(after)]
+                if not after and not digits:
+                    return head.again(None)
+                if after and digits.isdigit() and len(digits) <= _MAX_DIGITS:
+                    return head.again(digits.decode("ascii"))
+        return None
 
 
 _LENGTH: Final = re.compile(rb"\ncontent-length:[ \t]*([0-9]+)", re.IGNORECASE)
 _MAX_DIGITS: Final = 18
-_MAX_KEPT: Final = 2048
-"""Bytes of a head that is kept, with what was read in it, as long as its connection is there."""
+_MAX_KNOWN: Final = 4
+"""Heads that are kept, with what was read in them, as long as their connection is there: those of as many
+tools, or of their answers as JSON and as a stream."""
+_MAX_KNOWN_BYTES: Final = 2048
+"""Of each of them: enough for a token."""
 
 
 # writing a head ----------------------------------------------------------------------------------

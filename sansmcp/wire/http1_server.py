@@ -13,7 +13,7 @@ from ..limits import SERVER_LIMITS, Limits
 from .http1_body import ChunkedBody, SizedBody
 from .http1_connection import BODYLESS, CLOSE, CRLF, Http1Connection, Reading, Writing
 from .http1_events import HttpEvent, HttpFault, RequestHead
-from .http1_head import NO_FIELDS, FieldBlock, Fields, HeadProblem, LastHead, encode_response, read_request
+from .http1_head import NO_FIELDS, FieldBlock, Fields, HeadProblem, KnownHeads, encode_response, read_request
 
 _EMPTY: Final = b"content-length: 0\r\n"
 _CHUNKED: Final = b"transfer-encoding: chunked\r\n"
@@ -37,7 +37,7 @@ class Http1Server(Http1Connection):
 
     def __init__(self, limits: Limits = SERVER_LIMITS, *, keep: int | None = None) -> None:
         super().__init__(limits, of_client=True, reading=Reading.HEAD)
-        self._last: Final[LastHead[RequestHead]] = LastHead()
+        self._known: Final[KnownHeads[RequestHead]] = KnownHeads()
         self._kept = b"" if keep is None else _KEPT % keep
         self._version = "1.1"
         self._bodyless = False  # the request is HEAD
@@ -180,13 +180,13 @@ class Http1Server(Http1Connection):
             self._reading = Reading.HEAD
 
     def _on_head(self, head: bytes) -> HttpEvent:
-        request = self._last.read(head)
+        request = self._known.read(head)
         if request is None:
             read = read_request(head, self._limits.max_headers)
             if isinstance(read, HeadProblem):
                 return self._fail(read.fault, read.detail, read.status)
             request = read
-            self._last.keep(head, request)
+            self._known.keep(head, request)
         # After a CONNECT that was answered with success, the client speaks another protocol.
         self._close = request.close or request.method == "CONNECT"
         self._version = request.http_version
