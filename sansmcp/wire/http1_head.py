@@ -303,7 +303,7 @@ class KnownHeads(Generic[H]):
     __slots__ = ("_known",)
 
     def __init__(self) -> None:
-        self._known: tuple[tuple[bytes, bytes, H], ...] = ()
+        self._known: Final[list[tuple[bytes, bytes, H]]] = []
         """What stands before the digits and after them, if there are any, and what was read in it."""
 
     def keep(self, data: bytes, head: H) -> None:
@@ -317,7 +317,8 @@ class KnownHeads(Generic[H]):
                 return  # they are on a line of their own
             before, after = data[: digits.start(1)], data[digits.end(1) :]
         # What was read is somebody else's by now.
-        self._known = ((before, after, head.again(None)), *self._known[: _MAX_KNOWN - 1])
+        self._known.insert(0, (before, after, head.again(None)))
+        del self._known[_MAX_KNOWN:]
 
     def read(self, data: bytes) -> H | None:
         """What is read in the head `data`, which is a new object each time; None if it has to be read."""

@@ -292,7 +292,7 @@ class SseDecoder:
 
         What there is of the next one, if its line of data is cut by the end of `chunk`, is kept.
         """
-        found = []
+        found: list[bytes] = []
         stop = len(chunk) if cr < 0 else cr
         while True:
             if chunk.startswith(_TYPED_DATA, start):
