@@ -19,7 +19,7 @@ import attrs
 from .errors import AuthorizationFailed, CloseReason, PeerFault, RemoteProtocolError, SansmcpError
 from .records import record
 from .revisions import Era, Revision
-from .session.typing import typed_result
+from .session.typing import parsed_result, typed_result
 
 if TYPE_CHECKING:
     from .auth.resource_server import Verifier
@@ -165,7 +165,7 @@ class ResultReady(Event):
         does not have the prescribed shape.
         """
         if self._typed is None and self.parser is not None:
-            self._typed = self.parser(self.raw)
+            self._typed = parsed_result(self.call.method, self.raw, self.parser)
         elif self._typed is None:
             self._typed = typed_result(self.call.method, self.raw, self.revision)
         return self._typed

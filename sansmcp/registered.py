@@ -84,8 +84,7 @@ class Registered:
         if isinstance(result, dict):
             return {**self.keep.hints(), **result}
         if isinstance(result, CacheableResult) and result.ttl_ms is None:
-            hints = self.keep.hints()
-            return result.replace(ttl_ms=hints["ttlMs"], cache_scope=hints["cacheScope"])
+            return result.replace(ttl_ms=self.keep.ttl_ms, cache_scope=self.keep.scope)
         return result
 
     def binding_problem(self, arguments: Mapping[str, Any]) -> str | None:

@@ -35,7 +35,7 @@ from .revisions import ALL_REVISIONS, LATEST, Era, Revision, known_revision
 from .session import legacy, modern
 from .session.calls import BatchReply, Call, IncomingRequest, token_of
 from .session.endpoint import progress_params
-from .session.gates import check_input_required, check_params, declared, lacking, needs_of, unknown_method
+from .session.gates import check_params, declared, lacking, needs_of, unknown_method
 from .session.publisher import PerRevision, Publisher, tagged
 from .session.typing import lenient, to_wire
 from .states import SERVER, CallInput, Machine, ServerInput, ServerState
@@ -212,8 +212,8 @@ class ServerEngine(Publisher):
         if not isinstance(result, dict):
             raw = to_wire(result, request.revision)
         elif spec is not None and spec.result is not None and request.revision is not LATEST:
-            if result.get("resultType") == modern.INPUT_REQUIRED:  # which the projection leaves out
-                check_input_required(request, result)
+            if modern.asks_for_input(result):  # which the projection leaves out
+                modern.check_input_required(request, result)
             raw = project(result, spec.result, request.revision)
         else:
             raw = result
@@ -221,10 +221,10 @@ class ServerEngine(Publisher):
         return True
 
     def _finish(self, request: IncomingRequest, raw: dict[str, Any]) -> dict[str, Any]:
-        asks = raw.get("resultType") == modern.INPUT_REQUIRED
+        asks = modern.asks_for_input(raw)
         if asks:
-            check_input_required(request, raw)
-        if request.method == "tools/call" and "content" not in raw and "resultType" not in raw:
+            modern.check_input_required(request, raw)
+        if request.method == "tools/call" and "content" not in raw and modern.RESULT_TYPE not in raw:
             raw = {"content": [], **raw}
         if request.era is Era.LEGACY:
             return legacy.finish_result(raw)

@@ -18,6 +18,7 @@ from ..errors import LocalProtocolError
 from ..events import ListKind
 from ..records import frozen, record
 from ..types.methods import Method, spec_for
+from . import modern
 from .hints import MAX_TTL, Hints
 
 CacheMode: TypeAlias = Literal["use", "refresh", "bypass"]
@@ -135,7 +136,7 @@ class ResponseCache:
         if ticket.generation != self._generations[ticket.key[1]]:
             return False
         ttl = min(hints.ttl, self._max_ttl)
-        if ttl <= 0 or raw.get("resultType", "complete") != "complete":
+        if ttl <= 0 or not modern.is_complete(raw):
             return False
         size = _size(raw)
         if size > self._max_bytes:
@@ -250,7 +251,7 @@ def is_cacheable(method: str) -> bool:
 
 def _key(use: CacheUse, method: str, params: Mapping[str, Any], whole: bool) -> _Key | None:
     # What answers a question depends on the answer, which is no part of any key.
-    if not is_cacheable(method) or "inputResponses" in params or "requestState" in params:
+    if not is_cacheable(method) or any(name in params for name in modern.RETRY_MEMBERS):
         return None
     canonical = _canonical(params)
     return None if canonical is None else (use.server, str(method), canonical, _ALL if whole else None)

@@ -6,16 +6,12 @@ The tables are data in `sansmcp.types.methods`; these are the questions asked of
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import NoneType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import ErrorCode, LocalProtocolError, McpError
-from ..revisions import Era, Revision
+from ..revisions import Revision
 from ..types.convert import project
-from ..types.methods import Direction, MethodSpec, spec_for
-
-if TYPE_CHECKING:
-    from .calls import IncomingRequest
+from ..types.methods import Direction, MethodSpec
 
 
 def declared(capability: str | None, capabilities: Mapping[str, Any]) -> bool:
@@ -93,31 +89,6 @@ def needs_of(method: str, params: Mapping[str, Any], revision: Revision) -> dict
         case "roots/list":
             return {"roots": {}}
     return {}
-
-
-def check_input_required(request: IncomingRequest, raw: Mapping[str, Any]) -> None:
-    """Raise LocalProtocolError for an `input_required` result that this request may not be given."""
-    spec = spec_for(request.method)
-    if request.era is Era.LEGACY or spec is None or not spec.mrtr:
-        raise LocalProtocolError(f"{request!r}: it cannot be answered with input_required")
-    questions, state = raw.get("inputRequests"), raw.get("requestState")
-    if questions is None and state is None:
-        raise LocalProtocolError(f"{request!r}: input_required has neither inputRequests nor requestState")
-    if not isinstance(state, (str, NoneType)) or not isinstance(questions, (dict, NoneType)):
-        raise LocalProtocolError(f"{request!r}: inputRequests is an object, and requestState a text")
-    for key, question in (questions or {}).items():
-        method = question.get("method") if isinstance(question, dict) else None
-        asked = spec_for(method) if isinstance(method, str) else None
-        if asked is None or not asked.goes(Direction.EMBEDDED, request.revision):
-            raise LocalProtocolError(f"{request!r}: inputRequests[{key!r}] is no question that there is")
-        missing = lacking(
-            needs_of(asked.method, question.get("params") or {}, request.revision), request.peer_capabilities
-        )
-        if missing:
-            raise LocalProtocolError(
-                f"{request!r}: inputRequests[{key!r}] needs what the client does not declare: "
-                f"{', '.join(missing)}"
-            )
 
 
 def is_tool_name(name: str) -> bool:

@@ -6,9 +6,10 @@ Specification: 2026-07-28, server/utilities/caching.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from ..records import frozen
+from .modern import CACHE_SCOPE, TTL
 
 MAX_TTL: Final = 24 * 3600.0
 """Seconds that a result is kept at most, whatever its server allows."""
@@ -30,15 +31,14 @@ class Hints:
 
     def write(self, raw: dict[str, Any]) -> None:
         """Put them into a result, if it has any."""
-        if "ttlMs" in raw or "cacheScope" in raw:
-            raw["ttlMs"] = int(self.ttl * 1000)
-            raw["cacheScope"] = "public" if self.public else "private"
+        if TTL in raw or CACHE_SCOPE in raw:
+            raw |= Keep(self.ttl, self.public).hints()
 
 
 def read_hints(raw: Mapping[str, Any]) -> Hints:
     """What `raw` allows. Absent and unusable hints are the careful ones: no time, and private."""
     odd = None
-    ttl, scope = raw.get("ttlMs"), raw.get("cacheScope")
+    ttl, scope = raw.get(TTL), raw.get(CACHE_SCOPE)
     seconds = 0.0
     if ttl is not None:
         if isinstance(ttl, (int, float)) and not isinstance(ttl, bool) and ttl >= 0:
@@ -60,10 +60,17 @@ class Keep:
     seconds: float
     public: bool = False
 
+    @property
+    def ttl_ms(self) -> int:
+        return max(0, int(self.seconds * 1000))
+
+    @property
+    def scope(self) -> Literal["public", "private"]:
+        return "public" if self.public else "private"
+
     def hints(self) -> dict[str, Any]:
         """The members that say so."""
-        scope = "public" if self.public else "private"
-        return {"ttlMs": max(0, int(self.seconds * 1000)), "cacheScope": scope}
+        return {TTL: self.ttl_ms, CACHE_SCOPE: self.scope}
 
 
 __all__ = ["MAX_TTL", "Hints", "Keep", "read_hints"]

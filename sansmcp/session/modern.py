@@ -9,12 +9,18 @@ Specification: 2026-07-28, basic/index (`_meta`, result type, statelessness), se
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import ErrorCode, LocalProtocolError, McpError, PeerFault, RemoteProtocolError
 from ..records import frozen
-from ..revisions import Revision
+from ..revisions import Era, Revision
+from ..types.methods import Direction, spec_for
 from ..wire.jsonrpc import RequestId
+from .gates import lacking, needs_of
+
+if TYPE_CHECKING:
+    from .calls import IncomingRequest
 
 PREFIX: Final = "io.modelcontextprotocol/"
 META_VERSION: Final = PREFIX + "protocolVersion"
@@ -28,8 +34,12 @@ REQUEST_KEYS: Final = (META_VERSION, META_CAPABILITIES, META_CLIENT_INFO)
 
 _REQUEST_KEYS: Final = frozenset(REQUEST_KEYS)
 
+RESULT_TYPE: Final = "resultType"
 COMPLETE: Final = "complete"
 INPUT_REQUIRED: Final = "input_required"
+
+TTL: Final = "ttlMs"
+CACHE_SCOPE: Final = "cacheScope"
 
 LOG_LEVELS: Final = (
     "debug",
@@ -123,7 +133,7 @@ def read_discover(raw: Mapping[str, Any]) -> tuple[list[str], list[str]] | None:
 
 def result_type(raw: Mapping[str, Any]) -> tuple[str | None, PeerFault | None]:
     """The result's type, and the fault when it is missing or no string."""
-    kind = raw.get("resultType")
+    kind = raw.get(RESULT_TYPE)
     if kind is None:
         return COMPLETE, PeerFault.MISSING_RESULT_TYPE
     if not isinstance(kind, str):
@@ -131,11 +141,29 @@ def result_type(raw: Mapping[str, Any]) -> tuple[str | None, PeerFault | None]:
     return kind, None
 
 
+def asks_for_input(raw: Mapping[str, Any]) -> bool:
+    """Whether a result says that something is wanted first."""
+    return bool(raw.get(RESULT_TYPE) == INPUT_REQUIRED)
+
+
+def is_complete(raw: Mapping[str, Any]) -> bool:
+    """Whether a result is what the request was made for; it is where it does not say what it is."""
+    return bool(raw.get(RESULT_TYPE, COMPLETE) == COMPLETE)
+
+
+def shows_itself(raw: Mapping[str, Any]) -> bool:
+    """Whether a result has a member that only this era writes."""
+    meta = raw.get("_meta")
+    return RESULT_TYPE in raw or (isinstance(meta, dict) and META_SERVER_INFO in meta)
+
+
 # client: input that is required ------------------------------------------------------------------
 
+INPUT_REQUESTS: Final = "inputRequests"
 INPUT_RESPONSES: Final = "inputResponses"
 REQUEST_STATE: Final = "requestState"
-_RETRY_MEMBERS: Final = (INPUT_RESPONSES, REQUEST_STATE)
+RETRY_MEMBERS: Final = (INPUT_RESPONSES, REQUEST_STATE)
+"""What a request carries when it is made again, and not before."""
 
 
 def read_input_required(raw: Mapping[str, Any]) -> tuple[dict[str, Any], str | None]:
@@ -146,7 +174,7 @@ def read_input_required(raw: Mapping[str, Any]) -> tuple[dict[str, Any], str | N
 
     Specification: 2026-07-28, basic/patterns/mrtr.
     """
-    asked, state = raw.get("inputRequests"), raw.get("requestState")
+    asked, state = raw.get(INPUT_REQUESTS), raw.get(REQUEST_STATE)
     if asked is not None and not isinstance(asked, dict):
         problem = "inputRequests is no object"
     elif state is not None and not isinstance(state, str):
@@ -160,7 +188,7 @@ def read_input_required(raw: Mapping[str, Any]) -> tuple[dict[str, Any], str | N
 
 def null_members(raw: Mapping[str, Any]) -> list[str]:
     """The members of an InputRequiredResult that are null, which is not legal."""
-    return [name for name in ("inputRequests", "requestState") if name in raw and raw[name] is None]
+    return [name for name in (INPUT_REQUESTS, REQUEST_STATE) if name in raw and raw[name] is None]
 
 
 def read_input_request(item: object) -> tuple[str, object]:
@@ -178,7 +206,7 @@ def read_input_request(item: object) -> tuple[str, object]:
 
 def retry_params(params: Mapping[str, Any], again: Mapping[str, Any]) -> dict[str, Any]:
     """`params` with the answers and the state of the last round, and of no other one."""
-    kept = {name: value for name, value in params.items() if name not in _RETRY_MEMBERS}
+    kept = {name: value for name, value in params.items() if name not in RETRY_MEMBERS}
     return {**kept, **again}
 
 
@@ -186,9 +214,9 @@ def retry_members(answers: Mapping[str, Any], state: str | None) -> dict[str, An
     """What a request carries when it is made again: what there is of answers and state."""
     again: dict[str, Any] = {}
     if answers:
-        again["inputResponses"] = dict(answers)
+        again[INPUT_RESPONSES] = dict(answers)
     if state is not None:
-        again["requestState"] = state
+        again[REQUEST_STATE] = state
     return again
 
 
@@ -288,10 +316,10 @@ def finish_result(
 ) -> dict[str, Any]:
     """A result as this era requires it: result type, cache hints, who answered."""
     finished = dict(raw)
-    finished.setdefault("resultType", COMPLETE)
+    finished.setdefault(RESULT_TYPE, COMPLETE)
     if cacheable:
-        finished.setdefault("ttlMs", 0)
-        finished.setdefault("cacheScope", "private")
+        finished.setdefault(TTL, 0)
+        finished.setdefault(CACHE_SCOPE, "private")
     if server_info is not None:
         given = finished.get("_meta")
         meta = dict(given) if isinstance(given, Mapping) else {}
@@ -300,11 +328,36 @@ def finish_result(
     return finished
 
 
+def check_input_required(request: IncomingRequest, raw: Mapping[str, Any]) -> None:
+    """Raise LocalProtocolError for an `input_required` result that this request may not be given."""
+    spec = spec_for(request.method)
+    if request.era is Era.LEGACY or spec is None or not spec.mrtr:
+        raise LocalProtocolError(f"{request!r}: it cannot be answered with input_required")
+    questions, state = raw.get(INPUT_REQUESTS), raw.get(REQUEST_STATE)
+    if questions is None and state is None:
+        raise LocalProtocolError(f"{request!r}: input_required has neither inputRequests nor requestState")
+    if not isinstance(state, (str, NoneType)) or not isinstance(questions, (dict, NoneType)):
+        raise LocalProtocolError(f"{request!r}: inputRequests is an object, and requestState a text")
+    for key, question in (questions or {}).items():
+        method = question.get("method") if isinstance(question, dict) else None
+        asked = spec_for(method) if isinstance(method, str) else None
+        if asked is None or not asked.goes(Direction.EMBEDDED, request.revision):
+            raise LocalProtocolError(f"{request!r}: inputRequests[{key!r}] is no question that there is")
+        missing = lacking(
+            needs_of(asked.method, question.get("params") or {}, request.revision), request.peer_capabilities
+        )
+        if missing:
+            raise LocalProtocolError(
+                f"{request!r}: inputRequests[{key!r}] needs what the client does not declare: "
+                f"{', '.join(missing)}"
+            )
+
+
 def input_required_result(requests: Mapping[str, Any], state: str | None) -> dict[str, Any]:
     """The body of an InputRequiredResult: what is asked, and what its client is to bring back."""
-    result: dict[str, Any] = {"resultType": INPUT_REQUIRED}
+    result: dict[str, Any] = {RESULT_TYPE: INPUT_REQUIRED}
     if requests:
-        result["inputRequests"] = dict(requests)
+        result[INPUT_REQUESTS] = dict(requests)
     if state is not None:
         result[REQUEST_STATE] = state
     return result

@@ -439,8 +439,7 @@ class Negotiation(Endpoint):
         """Hold the first answer against the remembered verdict. True: the answer is on hold."""
         self._unconfirmed = False
         if error is None:
-            meta = (result or {}).get("_meta")
-            if "resultType" in (result or {}) or (isinstance(meta, dict) and modern.META_SERVER_INFO in meta):
+            if modern.shows_itself(result or {}):
                 return False
             self._doubt("a result without resultType")
             return False

@@ -17,6 +17,7 @@ from hashlib import sha256
 from typing import Any, Final, Protocol
 
 from ..errors import LocalProtocolError
+from .modern import RETRY_MEMBERS
 
 DEFAULT_TTL: Final = 600.0
 """Seconds: long enough for somebody to fill in a form."""
@@ -32,7 +33,7 @@ _MAC: Final = 32
 _SKEW: Final = 60
 """Seconds by which the clock of another server with the same keys may be ahead."""
 
-_UNBOUND: Final = frozenset({"_meta", "inputResponses", "requestState"})
+_UNBOUND: Final = frozenset({"_meta", *RETRY_MEMBERS})
 """Params that differ between the rounds of one request."""
 
 

@@ -13,6 +13,7 @@ import attrs
 
 from ...errors import ErrorCode, LocalProtocolError, McpError
 from ...revisions import LATEST
+from ...session.hints import Keep
 from ...session.pagination import read_cursor, write_page
 from ...types.content import BlobResourceContents, TextResourceContents
 from ...types.convert import structure
@@ -201,7 +202,7 @@ class ServerSkills(Extension):
         return result
 
 
-_HINTS: Final = {"ttlMs": 0, "cacheScope": "private"}
+_HINTS: Final = Keep(0).hints()
 
 
 def _said(uri: object) -> dict[str, str] | None:

@@ -26,6 +26,7 @@ from ...errors import (
 )
 from ...events import Event
 from ...revisions import LATEST
+from ...session import modern
 from ...session.rounds import Round
 from ...types.base import UNSET
 from ...types.convert import StructureError, structure
@@ -61,7 +62,7 @@ _MOST_INTERVAL: Final = 86_400_000
 _MAX_KEYS: Final = 1024
 """Questions that one task may ask. Past it: the call fails."""
 _PLAIN: Final = (None, "complete")  # no set: what is looked for may be any JSON value
-_OUTCOME: Final = frozenset({"inputRequests", "result", "error"})
+_OUTCOME: Final = frozenset({modern.INPUT_REQUESTS, "result", "error"})
 """Members of a `DetailedTask` that the first word of a task does not have: there they mean nothing."""
 
 
@@ -253,7 +254,7 @@ class TaskPolls(ClientPart):
         if polled.request is not None:
             return
         if polled.answers:
-            params = {"inputResponses": dict(polled.answers)}
+            params = {modern.INPUT_RESPONSES: dict(polled.answers)}
             on_result = partial(self._on_updated, polled, tuple(polled.answers))
             polled.request = self._ask(polled, UPDATE, params, on_result, partial(self._on_error, polled))
         else:
@@ -310,7 +311,7 @@ class TaskPolls(ClientPart):
         self._report(polled, task)
         match task.status:
             case "completed":
-                if task.result is None or task.result.get("resultType") not in _PLAIN:
+                if task.result is None or task.result.get(modern.RESULT_TYPE) not in _PLAIN:
                     door.violated(call, PeerFault.INVALID_RESULT, "its task is completed without a result")
                 else:
                     door.succeed(call, task.result)
@@ -325,7 +326,7 @@ class TaskPolls(ClientPart):
                 door.fail(call, CallCancelled(f"{call.subject}: the server cancelled its task"))
             case _:
                 asks = task.status == "input_required"
-                if self._on_asked(polled, raw.get("inputRequests") or {} if asks else {}):
+                if self._on_asked(polled, raw.get(modern.INPUT_REQUESTS) or {} if asks else {}):
                     self._polls.set(call, door.now + (0.0 if polled.answers else wait), "poll")
 
     def _on_asked(self, polled: _Polled, asked: Mapping[str, Any]) -> bool:
@@ -382,7 +383,7 @@ def update_task(
     engine: ClientEngine, task_id: str, answers: Mapping[str, Any], *, now: float, **options: Any
 ) -> Call:
     """Answer what a task wants to know, some of it or all, by the keys of `input_requests`."""
-    params: dict[str, JsonValue] = {"taskId": task_id, "inputResponses": dict(answers)}
+    params: dict[str, JsonValue] = {"taskId": task_id, modern.INPUT_RESPONSES: dict(answers)}
     return engine.request(UPDATE, params, now=now, **options)
 
 

@@ -22,6 +22,7 @@ from ...forms import check_form
 from ...limits import Limits
 from ...results import ToolError
 from ...revisions import LATEST, Era
+from ...session import modern
 from ...session.calls import Call, IncomingRequest
 from ...session.typing import to_wire
 from ...states import RequestInput
@@ -177,7 +178,7 @@ class ServerTasks(Extension):
 
     def _update(self, params: Mapping[str, Any], *, ctx: Context, now: float) -> dict[str, Any]:
         record = self._find(params, ctx, now)
-        answers = params.get("inputResponses")
+        answers = params.get(modern.INPUT_RESPONSES)
         if not isinstance(answers, dict):
             raise McpError(ErrorCode.INVALID_PARAMS, f"{UPDATE}: inputResponses must be an object")
         running = self._running.get(record.task_id)
@@ -245,7 +246,7 @@ class ServerTasks(Extension):
         running.clock = ctx.unix_time
         ctx.move(running.detached, running, attrs.evolve(host, ask=running.ask))
         host.moved(request, running.detached)
-        engine.respond(request, {**record.to_task(), "resultType": TASK}, now=now)
+        engine.respond(request, {**record.to_task(), modern.RESULT_TYPE: TASK}, now=now)
 
     # time ----------------------------------------------------------------------------------------
 
@@ -354,7 +355,7 @@ class _Running:
         if not self.detached.open:
             return False
         raw = to_wire(result, LATEST)
-        kind = raw.setdefault("resultType", "complete")
+        kind = raw.setdefault(modern.RESULT_TYPE, modern.COMPLETE)
         if kind != "complete":
             raise LocalProtocolError(f"{self.detached!r}: a task does not end with {kind!r}")
         raw.setdefault("content", [])

@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 import attrs
 
 from ...clock import Deadlines
+from ...session import modern
 
 ENDED: Final = frozenset({"completed", "failed", "cancelled"})
 """States that a task does not leave."""
@@ -68,7 +69,7 @@ class TaskRecord:
         task = self.to_task()
         match self.status:
             case "input_required":
-                task["inputRequests"] = dict(self.asked or {})
+                task[modern.INPUT_REQUESTS] = dict(self.asked or {})
             case "completed":
                 task["result"] = dict(self.result or {})
             case "failed":
