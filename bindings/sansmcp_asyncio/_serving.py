@@ -8,7 +8,7 @@ from typing import Self
 
 from sansmcp.stream_listener import StreamListener
 
-from ._http import Accepted, Ready
+from ._http import Arrivals, Ready
 from ._streams import Plan, StreamHandlers, bind_unix, remove_unix
 
 
@@ -45,21 +45,15 @@ class SocketServing:
     async def __aenter__(self) -> Self:
         if self._handlers is not None:
             raise RuntimeError("a server is started once")
-        loop = asyncio.get_running_loop()
-        handlers = StreamHandlers(self._plan.app, loop, self._plan.serve, **self._plan.options)
-        self._server = await self._listen(loop, handlers)
+        plan, loop = self._plan, asyncio.get_running_loop()
+        handlers = StreamHandlers(plan.app, loop, plan.serve, **plan.options)
+        self._arrivals = arrivals = Arrivals(handlers.pump, handlers.listener, plan.tls)
+        if plan.path is not None:
+            self._server = await loop.create_unix_server(arrivals.make, sock=bind_unix(plan.path))
+        else:
+            self._server = await loop.create_server(arrivals.make, plan.host or None, plan.port)
         self._handlers = handlers
         return self
-
-    async def _listen(self, loop: asyncio.AbstractEventLoop, handlers: StreamHandlers) -> asyncio.Server:
-        plan = self._plan
-
-        def make() -> Accepted:
-            return Accepted(handlers.pump, handlers.listener)
-
-        if plan.path is not None:
-            return await loop.create_unix_server(make, sock=bind_unix(plan.path), ssl=plan.tls)
-        return await loop.create_server(make, plan.host or None, plan.port, ssl=plan.tls)
 
     async def __aexit__(
         self,
@@ -69,7 +63,7 @@ class SocketServing:
     ) -> None:
         assert self._server is not None
         assert self._handlers is not None
-        self._server.close()
+        await self._arrivals.end(self._server)
         await self._handlers.stop()
         await self._server.wait_closed()
         if self._plan.path is not None:

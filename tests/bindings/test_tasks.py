@@ -30,7 +30,7 @@ FORM: dict[str, Any] = {"type": "object", "properties": {"name": {"type": "strin
 CODECS = {"standard": standard_codec, "default": default_codec}
 
 
-def make_app(tasks: ServerTasks, stopped: list[str] | None = None) -> App:
+def make_app(tasks: ServerTasks, stopped: list[str] | None = None, begun: list[str] | None = None) -> App:
     app = App("tasks", "1", extensions=[tasks])
 
     @app.tool()
@@ -61,8 +61,8 @@ def make_app(tasks: ServerTasks, stopped: list[str] | None = None) -> App:
     @app.tool()
     @tasks.task()
     async def forever() -> None:
-        if stopped is not None:
-            stopped.append("begun")
+        if begun is not None:
+            begun.append("begun")
         try:
             await asyncio.Event().wait()
         finally:
@@ -112,14 +112,14 @@ def test_every_kind_of_handler_goes_on(kind: str, codec: str) -> None:
 @pytest.mark.parametrize("kind", ["memory", "http"])
 def test_to_cancel_who_waits_cancels_the_handler(kind: str) -> None:
     async def main() -> None:
-        stopped: list[str] = []
+        begun, stopped = list[str](), list[str]()
         tasks = ServerTasks(store=(store := MemoryTaskStore()))
-        async with connected(kind, make_app(tasks, stopped)) as client:
+        async with connected(kind, make_app(tasks, stopped, begun)) as client:
             waiting = asyncio.create_task(client.call_tool("forever"))
-            await soon(lambda: len(store) and stopped, "the task")
+            await soon(lambda: len(store) and begun, "the task")
             waiting.cancel()
             await raised(waiting, asyncio.CancelledError)  # type: ignore[type-var]
-            await soon(lambda: "stopped" in stopped, "the end of the handler")
+            await soon(lambda: stopped, "the end of the handler")
             assert not store.unfinished()
 
     run(main)

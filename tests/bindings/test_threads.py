@@ -407,4 +407,4 @@ def test_a_thread_that_calls_alone_waits_for_no_other_one(monkeypatch: pytest.Mo
             followed.clear()
             for _ in range(100):
                 client.call_tool("count")
-            assert len(followed) <= 2  # it yields once, and for good
+            assert len(followed) < 25  # it yields for good as soon as it sees that others wait
