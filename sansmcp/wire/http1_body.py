@@ -104,6 +104,10 @@ class ChunkedBody:
                     else:
                         self._next = _AFTER_DATA
                 continue
+            if self._next is _SIZE and self._room >= 0 and not self._line:
+                offset = self._read_whole(chunk, offset, found)
+                if offset == size:
+                    break
             end = chunk.find(_LF, offset)
             if end < 0:
                 self._line += chunk[offset:]
@@ -116,6 +120,21 @@ class ChunkedBody:
                 line, self._line = self._line, bytearray()
             self._end_line(line)
         return offset
+
+    @staticmethod
+    def _read_whole(chunk: bytes, offset: int, found: list[bytes]) -> int:
+        """Read chunks that are all there, and of which nothing is said but the size, as long as there are."""
+        while True:
+            end = chunk.find(_CRLF, offset, offset + _MAX_DIGITS + 2)
+            digits = chunk[offset : max(offset, end)]
+            if not digits or digits.translate(None, _HEX):
+                return offset
+            begin = end + 2
+            after = begin + int(digits, 16)
+            if after == begin or not chunk.startswith(_CRLF, after):
+                return offset
+            found.append(chunk[begin:after])
+            offset = after + 2
 
     def _check_length(self, line: bytes | bytearray) -> None:
         """Refuse a line that is too long, whether or not it goes on."""
