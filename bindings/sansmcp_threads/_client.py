@@ -114,11 +114,11 @@ class Client(BaseClient, Verbs):
                 self._pump.input(start, *arguments)
             self._threads.wait(ready)
             ready.result()
+            self._threads.keep()
         except BaseException as error:
             self._tell_evidence(error)
             self.close()
             raise
-        self._threads.keep()
         return self
 
     def close(self) -> None:

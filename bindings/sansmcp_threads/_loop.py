@@ -466,8 +466,9 @@ class Loop:
 
         Without the lock.
         """
-        self._keeper = threading.Thread(target=self._keep, args=(at_once,), name="sansmcp", daemon=True)
-        self._keeper.start()
+        keeper = threading.Thread(target=self._keep, args=(at_once,), name="sansmcp", daemon=True)
+        keeper.start()
+        self._keeper = keeper  # only now: who is interrupted above has none to wait for
 
     def _keep(self, alone: bool) -> None:
         me = threading.get_ident()

@@ -134,6 +134,21 @@ def test_ctrl_c_while_it_connects_leaves_no_child() -> None:
         sansmcp_threads.connect(server("deaf"))
 
 
+@pytest.mark.parametrize("begun", [True, False])
+def test_ctrl_c_when_it_has_connected_leaves_no_child(monkeypatch: pytest.MonkeyPatch, begun: bool) -> None:
+    start = threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        if thread.name != "sansmcp" or begun:
+            start(thread)
+        if thread.name == "sansmcp":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        sansmcp_threads.connect(server("good"))
+
+
 @pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_while_it_closes_kills_the_child() -> None:
     slow = ShutdownLadder(after_close=2 * PATIENCE, after_terminate=2 * PATIENCE)
@@ -397,14 +412,12 @@ def test_a_thread_that_calls_alone_waits_for_no_other_one(monkeypatch: pytest.Mo
         follow(*arguments)
 
     monkeypatch.setattr(_loop.Loop, "_follow", counted)
+    monkeypatch.setattr(_loop, "_QUIET", 0.01)
     with sansmcp_threads.connect(server("good")) as client:
         keeper = client._threads._keeper
         assert keeper is not None
-        for _ in range(3):
-            monkeypatch.setattr(_loop, "_QUIET", 0.01)
-            until(lambda: leads(client) == keeper.ident, "the loop's own thread")
-            monkeypatch.setattr(_loop, "_QUIET", PATIENCE)  # however long a call takes
-            followed.clear()
-            for _ in range(100):
-                client.call_tool("count")
-            assert len(followed) < 25  # it yields for good as soon as it sees that others wait
+        until(lambda: leads(client) == keeper.ident, "the loop's own thread")
+        monkeypatch.setattr(_loop, "_QUIET", PATIENCE)  # however long a call takes
+        for _ in range(100):
+            client.call_tool("count")
+        assert len(followed) < 25  # it yields for good as soon as it sees that others wait
