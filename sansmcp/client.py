@@ -183,7 +183,7 @@ class ClientEngine(Extending, Checking):
                 auto_rounds=auto_rounds,
                 cache_mode=cache_mode,
                 max_age=max_age,
-                options=self._check_options(extended) if extended else None,
+                options=self._check_options(extended),
             )
         )
 
@@ -392,9 +392,7 @@ class ClientEngine(Extending, Checking):
     def _check(self, call: Call) -> None:
         verdict = self._verdict
         spec = spec_for(call.method)
-        if verdict is None or (self._methods and self._check_extension(call)) or spec is None:
-            return
-        if self._subscriptions and self._check_listen(call):
+        if verdict is None or self._check_extension(call) or spec is None or self._check_listen(call):
             return
         check_params(spec, call.params, verdict.revision, Direction.CLIENT_TO_SERVER)
         if call.log_level is not None and verdict.era is Era.LEGACY:

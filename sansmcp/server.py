@@ -149,11 +149,8 @@ class ServerEngine(Publisher):
     @property
     def wants_data(self) -> bool:
         """False while as many requests are open as the limit allows, or events pile up."""
-        limits = self.limits
-        if len(self._events) >= limits.max_buffered_events:
-            return False
-        working = len(self._requests)
-        return working < limits.max_open_requests or working - len(self._listens) < limits.max_open_requests
+        working = len(self._requests) - len(self._listens)
+        return super().wants_data and working < self.limits.max_open_requests
 
     # inputs of a transport -----------------------------------------------------------------------
 

@@ -68,15 +68,6 @@ CLOSE_WAIT: Final = 5.0
 ENDPOINT_WAIT: Final = 5.0
 """Seconds for the `endpoint` event of HTTP+SSE, where the engine has no probe timeout to go by."""
 
-_HANDLED: Final[frozenset[type[Event]]] = frozenset(
-    {
-        *(SendRequest, SendNotification, SendResponse, AbandonRequest, CloseConnection, Reconnect),
-        *(ResultReady, RequestFailed, SubscriptionClosed, SubscriptionInterrupted),
-        *(ListChanged, SessionStarted, EraDecided),
-    }
-)
-"""Events of the engine that mean something here. All others are passed on as they are."""
-
 _GOODBYE: Final = "goodbye"
 _ENDPOINT: Final = "endpoint"
 
@@ -248,15 +239,9 @@ class HttpClient(Sessions):
 
     def _pump(self) -> None:
         engine = self.engine
-        event = engine.next_event()
-        if event is not None:
-            self._tick(engine.now)  # its verbs are called past this transport
-        while event is not None:
-            if type(event) in _HANDLED:
-                self._handle(event)
-            else:
-                self._events.append(event)
-            event = engine.next_event()
+        self._tick(engine.now)  # its verbs are called past this transport
+        while (event := engine.next_event()) is not None:
+            self._handle(event)
 
     def _handle(self, event: Event) -> None:
         """Carry out an event, or see what it means here."""

@@ -161,14 +161,13 @@ class Carrier(ABC):
 
     def response_data(self, exchange: ExchangeId, data: bytes, now: float) -> None:
         """A piece of a response's body came, however it was cut."""
-        self._now = max(self._now, now)
+        self._tick(now)
         self._pump()
         ex = self._exchanges.get(exchange)
         if ex is None:
             return
-        decoder = ex.decoder
-        if decoder is not None:
-            decoder.receive_data(data)
+        if ex.decoder is not None:
+            ex.decoder.receive_data(data)
             self._read_stream(ex)
         elif ex.state is ClientExchangeState.COLLECTING:
             self._keep(ex, data)

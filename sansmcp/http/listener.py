@@ -322,7 +322,7 @@ class HttpListener:
         codec = c.codec
         self._touched[c.id] = c
         while True:
-            if c.exchange is None and c.request is None and self._waits(c):
+            if self._waits(c):
                 if not c.paused:
                     self._held[c.id] = c
                 return
@@ -445,12 +445,12 @@ class HttpListener:
             self._arm(c)
 
     def _arm(self, c: _Connection) -> None:
-        policy, reason, idle = self._policy, None, False
-        if c.exchange is not None or (not (idle := c.codec.idle) and self._waits(c)):
+        policy, reason = self._policy, None
+        if c.exchange is not None or (self._waits(c) and not c.codec.idle):
             seconds = 0.0  # the client waits for us
         elif c.request is not None:
             reason, seconds = _BODY, policy.body_timeout
-        elif c.served and idle:
+        elif c.served and c.codec.idle:
             reason, seconds = _IDLE, policy.idle_timeout
         else:
             reason, seconds = _HEAD, policy.head_timeout
@@ -528,9 +528,8 @@ def policy_for(
 
 
 def _block(headers: Headers) -> FieldBlock:
-    for name, _ in headers:
-        if name == SESSION_ID:
-            return FieldBlock(headers)  # a secret, and another one each time
+    if any(name == SESSION_ID for name, _ in headers):
+        return FieldBlock(headers)  # a secret, and another one each time
     return _shared_block(tuple(headers))
 
 

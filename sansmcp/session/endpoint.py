@@ -257,8 +257,7 @@ class Endpoint(ABC):
     """Whether the peer said that it sends nothing more."""
 
     def _tick(self, now: float) -> float:
-        if now > self._now:  # noqa: PLR1730  (a call of `max` on every message)
-            self._now = now
+        self._now = max(self._now, now)
         return self._now
 
     def _emit(self, event: Event) -> None:

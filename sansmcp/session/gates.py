@@ -23,7 +23,7 @@ def declared(capability: str | None, capabilities: Mapping[str, Any]) -> bool:
         return True
     value: Any = capabilities
     for name in capability.split("."):
-        value = value.get(name) if type(value) is dict or isinstance(value, Mapping) else None
+        value = value.get(name) if isinstance(value, (dict, Mapping)) else None
     return value is not None and value is not False
 
 

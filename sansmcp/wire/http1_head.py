@@ -415,12 +415,8 @@ def encode_response(status: int, fixed: FieldBlock, headers: Fields = ()) -> byt
     """Return the begin of the head of a response, without its length and its blank line."""
     if not 200 <= status <= 599:
         raise LocalProtocolError(f"{status} is no status of a response")
-    return b"HTTP/1.1 %d %b\r\n%b%b" % (
-        status,
-        _REASONS.get(status, b""),
-        fixed.data,
-        _encode(headers) if headers else b"",
-    )
+    more = _encode(headers) if headers else b""
+    return b"HTTP/1.1 %d %b\r\n%b%b" % (status, _REASONS.get(status, b""), fixed.data, more)
 
 
 def _encode(fields: Fields) -> bytes:

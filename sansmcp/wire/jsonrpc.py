@@ -251,7 +251,7 @@ def notification(method: str, params: Mapping[str, Any] | None = None) -> dict[s
 def result_response(id: RequestId, result: Mapping[str, Any]) -> dict[str, Any]:
     """Return the answer to request `id`. Raises LocalProtocolError for a result that is no object."""
     _check_id(id)
-    if type(result) is not dict and not isinstance(result, Mapping):
+    if not isinstance(result, (dict, Mapping)):
         raise LocalProtocolError(f"a result is an object, not {type(result).__name__}")
     return {"jsonrpc": "2.0", "id": id, "result": result}
 
@@ -327,7 +327,7 @@ def _kind(value: object) -> str:
 
 
 def _check_id(id_: object) -> None:
-    if type(id_) is not int and not is_request_id(id_):
+    if not is_request_id(id_):
         raise LocalProtocolError(f"an id is an int or a str without surrogates, not {_kind(id_)}")
 
 
@@ -339,6 +339,6 @@ def _check_method(method: object) -> None:
 def _params(params: Mapping[str, Any] | None) -> Mapping[str, Any]:
     if params is None:
         return {}
-    if type(params) is not dict and not isinstance(params, Mapping):
+    if not isinstance(params, (dict, Mapping)):
         raise LocalProtocolError(f"params are an object, not {type(params).__name__}")
     return params
