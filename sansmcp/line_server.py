@@ -25,7 +25,7 @@ class LineServer(LineTransport[ServerEngine]):
     its side.
     """
 
-    _is_server = True
+    _waits_for_reader = True
 
     def __init__(self, engine: ServerEngine, *, now: float, grace: float = 10.0) -> None:
         super().__init__(engine, now=now)

@@ -36,7 +36,9 @@ E = TypeVar("E", bound=Endpoint)
 class StreamTransport(ABC, Generic[E]):
     """An engine on a byte stream. The same machine to its driver whatever the role and the framing."""
 
-    _is_server: ClassVar[bool] = False
+    _waits_for_reader: ClassVar[bool] = False
+    """Whether nothing is taken from a peer that does not read: one read can hold thousands of requests, and
+    each answer can be large."""
 
     def __init__(self, engine: E, *, now: float) -> None:
         self.engine: Final = engine
@@ -73,7 +75,7 @@ class StreamTransport(ABC, Generic[E]):
     @property
     def wants_data(self) -> bool:
         """False while reading more would exceed a limit: then stop reading."""
-        if self._writes_paused and self._is_server:
+        if self._writes_paused and self._waits_for_reader:
             return False
         engine = self.engine
         return engine.wants_data and len(self._events) < engine.limits.max_buffered_events
@@ -102,8 +104,7 @@ class StreamTransport(ABC, Generic[E]):
     def pause_writing(self, conn: ConnectionId) -> None:
         """What was written piles up: the peer does not read.
 
-        A client reads on all the same, which may be what the server waits for. A server does not: one
-        read can hold thousands of requests, and each answer can be large.
+        A client reads on all the same, which may be what the server waits for. A server does not.
         """
         if conn == self._conn:
             self._writes_paused = True
@@ -135,7 +136,7 @@ class StreamTransport(ABC, Generic[E]):
     def _feed(self) -> None:
         """Give the engine the messages that are there, as far as it takes any."""
         engine = self.engine
-        while engine.wants_data and not (self._writes_paused and self._is_server):
+        while engine.wants_data and not (self._writes_paused and self._waits_for_reader):
             line = self._next_message()
             if line is None:
                 self._lines_left = False

@@ -116,7 +116,7 @@ class WebSocketTransport(StreamTransport[E]):
     @property
     def wants_data(self) -> bool:
         """False while reading more would exceed a limit: then stop reading."""
-        if self._writes_paused and self._is_server:
+        if self._writes_paused and self._waits_for_reader:
             return False
         room = len(self._events) < self.engine.limits.max_buffered_events
         return room and (self.engine.wants_data or self._waiting < _AHEAD)

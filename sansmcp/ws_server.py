@@ -42,7 +42,7 @@ class WebSocketServer(WebSocketTransport[ServerEngine]):
     `pings` says when a silent client is asked whether it is there.
     """
 
-    _is_server = True
+    _waits_for_reader = True
 
     def __init__(
         self,

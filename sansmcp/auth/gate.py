@@ -117,8 +117,7 @@ class Gate:
         self._late: Final[Deadlines[ExchangeId]] = Deadlines()
         self._ends: Final[Deadlines[Exchange]] = Deadlines()
         self.deadlines: Final = (self._late, self._ends)
-        """Of verdicts that are late, and of the tokens of streams."""
-        """When the tokens end with which streams were opened."""
+        """For verdicts, and for the streams that end with their tokens."""
         self._clock = ClockPair(0.0, 0.0)
         """As it was told last."""
 

@@ -44,7 +44,7 @@ _OURS: Final = frozenset(
         *("connection", "content-length", "host", "te", "trailer", "transfer-encoding", "upgrade"),
     }
 )
-_BOTH: Final = f"{JSON}, {EVENT_STREAM}"
+_ACCEPT: Final = f"{JSON}, {EVENT_STREAM}"
 _NAME: Final = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz")
 
 
@@ -97,7 +97,7 @@ class Requests(Streams):
 
     def _post_headers(self, about: list[tuple[str, str]]) -> list[tuple[str, str]]:
         return [
-            ("accept", _BOTH),
+            ("accept", _ACCEPT),
             ("accept-encoding", "identity"),
             ("content-type", JSON),
             *about,

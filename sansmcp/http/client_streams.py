@@ -99,17 +99,18 @@ class Streams(Carrier):
             return
         done = False
         while not done and (found := decoder.next_data()) is not None:
-            if isinstance(found, SseFault):
-                self._on_stream_fault(ex, found)
-                done = self._is_done(ex)
-            elif isinstance(found, list) or found.event == MESSAGE:
-                for data in found if isinstance(found, list) else (found.data,):
+            if isinstance(found, list):
+                for data in found:
                     self._take_data(ex, data)
-                    done = self._is_done(ex)
-                    if done:
+                    if self._is_done(ex):
                         break
+            elif isinstance(found, SseFault):
+                self._on_stream_fault(ex, found)
+            elif found.event == MESSAGE:
+                self._take_data(ex, found.data)
             else:
                 self._on_other_event(ex, found)
+            done = self._is_done(ex)
         if stream is not None and not ex.modern:  # a modern one cannot be resumed
             stream.note(decoder)
 

@@ -26,7 +26,9 @@ TOO_LARGE: Final = Refusal(413, "the body is too large")
 
 _MAX_DIGITS: Final = 18
 _MAX_KNOWN: Final = 64
-"""Hosts that are remembered, and characters in each of them. Past it: they are compared anew."""
+"""Hosts that are remembered. Past it: all are compared anew."""
+_MAX_HOST: Final = 64
+"""Characters of a host that is remembered. Past it: it is compared each time."""
 _ABSOLUTE: Final = re.compile(r"https?://([^/?]*)", re.IGNORECASE)
 
 
@@ -71,7 +73,8 @@ class Screen:
     def refusal(self, request: HttpRequest) -> Refusal | None:
         """Say why a request is refused whatever its body is, or None."""
         fields, target = request.fields, request.target
-        if not ("origin" not in fields and fields.get("host") in self._known and target.startswith("/")):
+        known = fields.get("host") in self._known and "origin" not in fields
+        if not known or not target.startswith("/"):
             refusal = self._foreign(request)
             if refusal is not None:
                 return refusal
@@ -97,7 +100,7 @@ class Screen:
             # This is the host that counts; proxies make Host the same.
             refusal = check_host_origin([("host", absolute[1])], self.policy)
         host = request.fields.get("host")
-        if refusal is None and host is not None and len(host) <= _MAX_KNOWN:
+        if refusal is None and host is not None and len(host) <= _MAX_HOST:
             if len(self._known) >= _MAX_KNOWN:
                 self._known.clear()
             self._known.add(host)
