@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Iterator
+from enum import Enum, auto
 from itertools import count
 from typing import Final, TypeAlias
 
@@ -121,6 +122,15 @@ class Refuse:
 Decision: TypeAlias = Dial | Carry | Drop | Refuse
 
 
+class _Need(Enum):
+    """Which connection will do for an exchange."""
+
+    ANY = auto()
+    LASTING = auto()
+    """One that the server will most likely not end just now."""
+    NEW = auto()
+
+
 class Pool:
     """The connections to one origin. Starts with none."""
 
@@ -130,17 +140,12 @@ class Pool:
         self._policy = policy
         self._numbers = count(1) if numbers is None else numbers
         """Names connections: shared by the pools of one connector."""
-        self._waiting: OrderedDict[ExchangeId, bool] = OrderedDict()
-        """Exchanges in order, and whether each must not be sent twice. To take the first of many from a
-        plain dict takes longer each time."""
-        self._again: OrderedDict[ExchangeId, bool] = OrderedDict()
-        """Those that come before them, and need a new connection."""
-        self._dialling: dict[ConnectionId, ExchangeId | None] = {}
+        self._waiting: OrderedDict[ExchangeId, _Need] = OrderedDict()
+        """Exchanges in order. To take the first of many from a plain dict takes longer each time."""
+        self._again: OrderedDict[ExchangeId, _Need] = OrderedDict()
+        """Those that come before them."""
+        self._dialling: dict[ConnectionId, tuple[ExchangeId, _Need] | None] = {}
         """Connections being opened, and who is to be first on them; None: whoever comes."""
-        self._fresh: set[ExchangeId] = set()
-        """Those in `_dialling` for whom only a new connection will do."""
-        self._once: set[ExchangeId] = set()
-        """Those in `_dialling` for whom only one will do that lasts."""
         self._idle: dict[ConnectionId, tuple[float, float]] = {}
         """From when, and until when each can be trusted. The one that is idle longest comes first."""
         self._busy: dict[ConnectionId, ExchangeId] = {}
@@ -187,12 +192,12 @@ class Pool:
         if len(self._waiting) >= self._policy.max_waiting:
             self._decisions.append(Refuse(exchange))
             return
-        self._waiting[exchange] = once
+        self._waiting[exchange] = _Need.LASTING if once else _Need.ANY
         self._assign(now)
 
     def ask_again(self, exchange: ExchangeId, now: float) -> None:
         """`exchange` wants a new connection, for the one it was on had ended. It has waited already."""
-        self._again[exchange] = False
+        self._again[exchange] = _Need.NEW
         self._assign(now)
 
     def forget(self, exchange: ExchangeId, now: float) -> None:
@@ -202,20 +207,18 @@ class Pool:
         """
         self._waiting.pop(exchange, None)
         self._again.pop(exchange, None)
-        self._settle(exchange)
         for conn, whose in self._dialling.items():
-            if whose == exchange:
+            if whose is not None and whose[0] == exchange:
                 self._dialling[conn] = None
         self._assign(now)
 
     def opened(self, conn: ConnectionId, now: float) -> None:
         """A connection is there."""
-        exchange = self._dialling.pop(conn)
-        if exchange is None:
+        whose = self._dialling.pop(conn)
+        if whose is None:
             self._rest(conn, now, None, lasts=True)
         else:
-            self._settle(exchange)
-            self._carry(conn, exchange, reused=False)
+            self._carry(conn, whose[0], reused=False)
 
     def streams(self, conn: ConnectionId, now: float) -> None:
         """What comes on `conn` is an event stream."""
@@ -241,11 +244,8 @@ class Pool:
 
     def ended(self, conn: ConnectionId, now: float) -> ExchangeId | None:
         """A connection is gone, or was never there. Returns the exchange that was to be carried on it."""
-        exchange = self._dialling.pop(conn, None)
-        if exchange is None:
-            exchange = self._busy.pop(conn, None)
-        else:
-            self._settle(exchange)
+        whose = self._dialling.pop(conn, None)
+        exchange = self._busy.pop(conn, None) if whose is None else whose[0]
         self._idle.pop(conn, None)
         self._streams.pop(conn, None)
         self._used.discard(conn)
@@ -263,40 +263,34 @@ class Pool:
 
     @property
     def _room(self) -> bool:
-        dialling = 0
-        if self._dialling:
-            dialling = sum(exchange is not None for exchange in self._dialling.values())
+        dialling = sum(whose is not None for whose in self._dialling.values())
         streams = min(len(self._streams), self._policy.max_streams)
         return dialling + len(self._busy) - streams < self._policy.max_requests
 
     def _assign(self, now: float) -> None:
-        while (self._waiting or self._again) and self._room:
-            queue = self._again or self._waiting
-            fresh = queue is self._again
-            exchange, once = queue.popitem(last=False)
-            conn = None if fresh else self._take_idle(now, once=once)
+        while self.waits and self._room:
+            exchange, need = (self._again or self._waiting).popitem(last=False)
+            conn = self._take_idle(now, need)
             if conn is not None:
                 self._carry(conn, exchange, reused=conn in self._used)
                 continue
-            if fresh:
-                self._fresh.add(exchange)
-            elif once:
-                self._once.add(exchange)
             for conn, whose in self._dialling.items():
                 if whose is None:
-                    self._dialling[conn] = exchange
+                    self._dialling[conn] = exchange, need
                     break
             else:
                 dialled = next(self._numbers)
-                self._dialling[dialled] = exchange
+                self._dialling[dialled] = exchange, need
                 self._timers.set(dialled, now + self._policy.connect_timeout, CONNECT)
                 self._decisions.append(Dial(dialled))
 
-    def _take_idle(self, now: float, *, once: bool) -> ConnectionId | None:
-        """The connection that was idle last, None if there is none. `once`: only one that will last."""
+    def _take_idle(self, now: float, need: _Need) -> ConnectionId | None:
+        """The connection that was idle last and will do; None if there is none."""
+        if need is _Need.NEW:
+            return None
         for conn in list(reversed(self._idle)):
             since, until = self._idle[conn]
-            if not once or since <= now < until:
+            if need is _Need.ANY or since <= now < until:
                 del self._idle[conn]
                 return conn
             if now >= until:
@@ -305,11 +299,6 @@ class Pool:
                 self._timers.clear(conn)
                 self._decisions.append(Drop(conn, IDLE))
         return None
-
-    def _settle(self, exchange: ExchangeId) -> None:
-        """`exchange` waits for no connection any more."""
-        self._fresh.discard(exchange)
-        self._once.discard(exchange)
 
     def _carry(self, conn: ConnectionId, exchange: ExchangeId, *, reused: bool) -> None:
         self._timers.clear(conn)
@@ -328,13 +317,12 @@ class Pool:
         self._assign(now)
         if conn not in self._idle:
             return
-        lasts = lasts and now < until
-        for dialled, exchange in self._dialling.items():
-            if exchange is not None and exchange not in self._fresh and (lasts or exchange not in self._once):
-                self._settle(exchange)
+        does = (_Need.ANY, _Need.LASTING) if lasts and now < until else (_Need.ANY,)
+        for dialled, whose in self._dialling.items():
+            if whose is not None and whose[1] in does:
                 self._dialling[dialled] = None
                 del self._idle[conn]
-                self._carry(conn, exchange, reused=conn in self._used)
+                self._carry(conn, whose[0], reused=conn in self._used)
                 return
         if len(self._idle) > self._policy.max_idle:
             oldest = next(iter(self._idle))
