@@ -47,21 +47,32 @@ def test_moving_a_deadline_often_needs_no_memory() -> None:
     assert deadlines.next() is None
 
 
-@given(st.lists(st.tuples(st.integers(0, 5), st.one_of(st.none(), st.integers(0, 20)))))
-def test_like_a_plain_dict(steps: list[tuple[int, int | None]]) -> None:
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["set", "clear", "fire", "look"]), st.integers(0, 5), st.integers(0, 20))
+    )
+)
+def test_like_a_plain_dict(steps: list[tuple[str, int, int]]) -> None:
     deadlines: Deadlines[int] = Deadlines()
     model: dict[int, int] = {}
-    for key, when in steps:
-        if when is None:
-            deadlines.clear(key)
-            model.pop(key, None)
-        else:
-            deadlines.set(key, float(when), "x")
-            model[key] = when
-        assert deadlines.next() == min(model.values(), default=None)
-    fired = [key for key, _ in deadlines.expired(10.0)]
-    assert sorted(fired) == sorted(k for k, v in model.items() if v <= 10)
-    assert [model[k] for k in fired] == sorted(model[k] for k in fired)
+    for step, key, when in steps:
+        match step:
+            case "set":
+                deadlines.set(key, float(when), "x")
+                model[key] = when
+            case "clear":
+                deadlines.clear(key)
+                model.pop(key, None)
+            case "fire":
+                fired = [key for key, _ in deadlines.expired(float(when))]
+                assert sorted(fired) == sorted(k for k, v in model.items() if v <= when)
+                assert [model[k] for k in fired] == sorted(model[k] for k in fired)
+                for key in fired:
+                    del model[key]
+            case _:
+                assert deadlines.next() == min(model.values(), default=None)
+        assert sorted((k, when) for k, when, _ in deadlines.pending()) == sorted(model.items())
+    assert deadlines.next() == min(model.values(), default=None)
 
 
 def test_one_moment_on_both_clocks() -> None:
