@@ -65,6 +65,7 @@ def test_what_a_store_cannot_keep_is_kept_beside_it() -> None:
     newer = attrs.evolve(TOKENS, access_token="t0ken-y")
     keeping.keep_tokens("s", newer)
     keeping.keep_registration("i", Registration(client_id="c", issuer="i"))
+    assert keeping.stats() == {"unkept": 2}
     assert keeping.tokens("s") == newer
     assert store.tokens("s") == TOKENS
     assert keeping.registration("i") is not None

@@ -185,6 +185,7 @@ class AuthorizedClient:
             "unauthorized": len(self._waiting),
             "refusals": len(self._draining),
             "step_ups": len(self._step_ups),
+            **self._store.stats(),
             "ops": inner["ops"] + len(self._ops),
             "events": inner["events"] + len(self._events),
             "timers": inner["timers"] + len(self._timers),

@@ -33,7 +33,11 @@ class Keeping:
         """To be taken from here."""
 
     def __repr__(self) -> str:
-        return f"<Keeping, {len(self._tokens) + len(self._registrations)} beside the store>"
+        return f"<Keeping, {self.stats()['unkept']} beside the store>"
+
+    def stats(self) -> dict[str, int]:
+        """How much there is that the store could not keep, or not forget."""
+        return {"unkept": len(self._tokens) + len(self._registrations)}
 
     def tokens(self, server: str) -> Tokens | None:
         """As `TokenStore.tokens`; None too for what cannot be shown to anybody."""
