@@ -42,8 +42,6 @@ class StreamTransport(ABC, Generic[E]):
 
     def __init__(self, engine: E, *, now: float) -> None:
         self.engine: Final = engine
-        self._said: Final = engine._events
-        """What the engine said and was not looked at yet."""
         self._now = now
         self._conn: ConnectionId = 0
         self._ops: deque[Op] = deque()
@@ -59,8 +57,7 @@ class StreamTransport(ABC, Generic[E]):
 
     def next_op(self) -> Op | None:
         """The next thing to do, or None. Writes that came together are one op."""
-        if self._said or self._lines_left:
-            self._pump()
+        self._pump()
         return self._ops.popleft() if self._ops else None
 
     def next_event(self) -> Event | None:
@@ -171,9 +168,7 @@ class StreamTransport(ABC, Generic[E]):
         """Carry out what the engine wants sent; pass the rest on, in order."""
         if self._lines_left:
             self._feed()
-        said = self._said
-        while said:
-            event = said.popleft()
+        while (event := self.engine.next_event()) is not None:
             match event:
                 case SendRequest() | SendResponse() | SendNotification():
                     self._out.append(self._encode(event.data))
@@ -185,8 +180,7 @@ class StreamTransport(ABC, Generic[E]):
                     self._on_reconnect(event)
                 case _:
                     self._events.append(event)
-        if self._out:
-            self._flush()
+        self._flush()
 
     def _flush(self) -> None:
         if self._out:

@@ -396,11 +396,10 @@ class HttpConnector:
     def _pump(self) -> None:
         """Carry out what the client wants."""
         client = self.client
-        op = client.next_op()
-        while op is not None or self._aborted:
+        while True:
             starts: dict[ExchangeId, tuple[Url | None, bool, HttpRequest]] = {}
             aborts: list[ExchangeId] = []
-            while op is not None:
+            while (op := client.next_op()) is not None:
                 match op:
                     case StartExchange(exchange=exchange, request=request):
                         starts[exchange] = None, False, request
@@ -409,7 +408,6 @@ class HttpConnector:
                     case AbortExchange(exchange=exchange):
                         if starts.pop(exchange, None) is None:
                             aborts.append(exchange)
-                op = client.next_op()
             if self._aborted:
                 aborts = [*self._jobs, *starts]
                 starts.clear()
@@ -420,24 +418,22 @@ class HttpConnector:
             for exchange in sorted(aborts, key=self._is_sent):
                 self._abort(exchange)
                 if self._aborted:
-                    self.client.exchange_failed(exchange, "it was given up", self._now)
+                    client.exchange_failed(exchange, "it was given up", self._now)
             for exchange, (where, guarded, request) in starts.items():
                 place = self._place_of(where, guarded)
                 if place is None:
                     text = f"{MAX_PLACES} other servers are asked already"
                     failure = NetworkFailure(text, NetworkProblem.NO_ROOM, retryable=True)
-                    self.client.exchange_failed(exchange, failure, self._now)
+                    client.exchange_failed(exchange, failure, self._now)
                     continue
                 job = self._jobs[exchange] = _Job(place, request)
                 place.jobs += 1
                 place.pool.ask(exchange, self._now, once=not job.repeatable)
                 self._decide(place)
-            op = client.next_op()
         if client.finished:
             for c in list(self._conns.values()):
                 self._close(c)
-        if self._away:
-            self._leave()
+        self._leave()
 
     def _place_of(self, url: Url | None, guarded: bool) -> Place | None:
         """Where `url` is, None: the server itself. None for one place too many."""
