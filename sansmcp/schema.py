@@ -339,10 +339,13 @@ def members_of(cls: type) -> list[Member]:
         return [Member(n, hints.get(n, Any), defaults.get(n, REQUIRED)) for n in tuple_class._fields]
     if attrs.has(cls):
         return [
-            Member(a.name, hints.get(a.name, told), REQUIRED if a.default is attrs.NOTHING else a.default)
+            Member(
+                a.name,
+                hints.get(a.name, Any if a.type is None or isinstance(a.type, str) else a.type),
+                REQUIRED if a.default is attrs.NOTHING else a.default,
+            )
             for a in attrs.fields(cls)
             if a.init
-            for told in [Any if a.type is None or isinstance(a.type, str) else a.type]
         ]
     return [
         Member(f.name, hints.get(f.name, Any), REQUIRED if _has_no_default(f) else f.default)

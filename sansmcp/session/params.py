@@ -1,4 +1,4 @@
-"""What a server can be asked for with more than a name: its params, looked at before a handler gets them.
+"""Params of requests that a server looks at before a handler gets them.
 
 Specification: 2026-07-28, server/prompts, server/utilities/completion.
 """

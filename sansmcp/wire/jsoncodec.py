@@ -23,6 +23,7 @@ import json
 import sys
 from array import array
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, NoReturn, Protocol, TypeAlias
 
 from ..errors import LocalProtocolError, PeerFault
@@ -286,10 +287,8 @@ class DefaultCodec:
     def _spend(self, size: int) -> None:
         self._left = 0 if size >= _LARGE else self._left - 1
         if self._left == 0:
-            try:
+            with suppress(CodecUnavailableError):
                 self._codec = FastCodec(self._codec.max_depth, self._codec.reject_duplicate_keys)
-            except CodecUnavailableError:
-                return
 
 
 def _utf8(data: bytes | bytearray | memoryview | str) -> bytes | bytearray:
