@@ -7,8 +7,9 @@ The one runs on asyncio and on trio, whichever the server does, the other withou
 loaded when it is first used.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
+
+from sansmcp_shared.lazy import lazily
 
 if TYPE_CHECKING:
     from ._app import AsgiApp, asgi_app
@@ -17,24 +18,12 @@ if TYPE_CHECKING:
 
 __all__ = ["AsgiApp", "AsgiOptions", "WsgiApp", "WsgiOptions", "asgi_app", "wsgi_app"]
 
-_HOME_OF: Final = {
-    "AsgiApp": "_app",
-    "AsgiOptions": "_serving",
-    "WsgiApp": "_wsgi",
-    "WsgiOptions": "_wsgi",
-    "asgi_app": "_app",
-    "wsgi_app": "_wsgi",
-}
-
 if not TYPE_CHECKING:  # a type checker would believe every name
-
-    def __getattr__(name: str) -> Any:
-        module = _HOME_OF.get(name)
-        if module is None:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = globals()[name] = getattr(import_module(f".{module}", __name__), name)
-        return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME_OF})
+    __getattr__, __dir__ = lazily(
+        globals(),
+        {
+            "._app": "AsgiApp asgi_app",
+            "._serving": "AsgiOptions",
+            "._wsgi": "WsgiApp WsgiOptions wsgi_app",
+        },
+    )

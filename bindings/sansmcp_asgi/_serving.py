@@ -22,9 +22,9 @@ from sansmcp.limits import SERVER_LIMITS, Limits
 from sansmcp.ops import Op
 from sansmcp.revisions import ALL_REVISIONS, Revision
 from sansmcp.wire.jsoncodec import JsonCodec
-from sansmcp_asyncio._pump import Channel, OnEvent, Pump, Transport
-from sansmcp_asyncio._server import Handlers
-from sansmcp_asyncio._tokens import TokenChecks
+from sansmcp_shared.handlers import Handlers
+from sansmcp_shared.pump import Channel, OnEvent, Pump, Transport
+from sansmcp_shared.token_checks import TokenChecks
 
 from ._loop import Scope
 

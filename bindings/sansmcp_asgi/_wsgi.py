@@ -31,7 +31,7 @@ from sansmcp.inline import InlineHandlers
 from sansmcp.limits import Limits
 from sansmcp.revisions import Revision
 from sansmcp.wire.jsoncodec import JsonCodec
-from sansmcp_asyncio._tokens import verify_in_place
+from sansmcp_shared.token_checks import verify_in_place
 
 from ._places import target
 

@@ -7,20 +7,17 @@ Needs nothing but the standard library beside sansmcp itself. Each name is loade
 used: a client does not wait for what a server is made of.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
+
+from sansmcp_shared.lazy import lazily
 
 if TYPE_CHECKING:
-    from ._authorize import log_in
-    from ._client import Client, Opening
-    from ._connect import connect
-    from ._events import Events
-    from ._http import HttpOptions, HttpServing, serve_http
-    from ._jwt import jwt_verifier
-    from ._listen import Changes, ListenOptions
-    from ._many import Connections, connect_many
-    from ._memory import connect_memory
-    from ._options import (
+    from sansmcp_shared.awaiting_login import log_in
+    from sansmcp_shared.changes import Changes, ListenOptions
+    from sansmcp_shared.events import Events
+    from sansmcp_shared.http_server import HttpOptions
+    from sansmcp_shared.jwt import jwt_verifier
+    from sansmcp_shared.options import (
         ConnectOptions,
         EngineOptions,
         HttpClientOptions,
@@ -29,20 +26,19 @@ if TYPE_CHECKING:
         StdioOptions,
         WebSocketOptions,
     )
-    from ._questions import QuestionOptions
-    from ._serve import (
-        serve_tcp,
-        serve_unix,
-        serve_websocket,
-        tcp_serving,
-        unix_serving,
-        websocket_serving,
-    )
+    from sansmcp_shared.questions import QuestionOptions
+    from sansmcp_shared.stream_server import SocketOptions, WebSocketServerOptions
+    from sansmcp_shared.token_file import FileTokenStore
+    from sansmcp_shared.verbs import Verbs
+
+    from ._client import Client, Opening
+    from ._connect import connect
+    from ._http import HttpServing, serve_http
+    from ._many import Connections, connect_many
+    from ._memory import connect_memory
+    from ._serve import serve_tcp, serve_unix, serve_websocket, tcp_serving, unix_serving, websocket_serving
     from ._serving import SocketServing
     from ._stdio import serve_stdio
-    from ._streams import SocketOptions, WebSocketServerOptions
-    from ._token_file import FileTokenStore
-    from ._verbs import Verbs
 
 __all__ = [
     "Changes",
@@ -81,41 +77,30 @@ __all__ = [
     "websocket_serving",
 ]
 
-_HOMES: Final = {
-    "_authorize": ("log_in",),
-    "_token_file": ("FileTokenStore",),
-    "_client": ("Client", "Opening"),
-    "_connect": ("connect",),
-    "_events": ("Events",),
-    "_http": ("HttpOptions", "HttpServing", "serve_http"),
-    "_jwt": ("jwt_verifier",),
-    "_listen": ("Changes", "ListenOptions"),
-    "_many": ("Connections", "connect_many"),
-    "_memory": ("connect_memory",),
-    "_options": (
-        *("ConnectOptions", "EngineOptions", "HttpClientOptions", "ListOptions", "Options", "StdioOptions"),
-        "WebSocketOptions",
-    ),
-    "_questions": ("QuestionOptions",),
-    "_serve": (
-        *("serve_tcp", "serve_unix", "serve_websocket", "tcp_serving", "unix_serving", "websocket_serving"),
-    ),
-    "_serving": ("SocketServing",),
-    "_stdio": ("serve_stdio",),
-    "_streams": ("SocketOptions", "WebSocketServerOptions"),
-    "_verbs": ("Verbs",),
-}
-_HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names}
-
 if not TYPE_CHECKING:  # a type checker would believe every name
-
-    def __getattr__(name: str) -> Any:
-        module = _HOME_OF.get(name)
-        if module is None:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = globals()[name] = getattr(import_module(f".{module}", __name__), name)
-        return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME_OF})
+    __getattr__, __dir__ = lazily(
+        globals(),
+        {
+            "._client": "Client Opening",
+            "._connect": "connect",
+            "._http": "HttpServing serve_http",
+            "._many": "Connections connect_many",
+            "._memory": "connect_memory",
+            "._serve": "serve_tcp serve_unix serve_websocket tcp_serving unix_serving websocket_serving",
+            "._serving": "SocketServing",
+            "._stdio": "serve_stdio",
+            "sansmcp_shared.awaiting_login": "log_in",
+            "sansmcp_shared.changes": "Changes ListenOptions",
+            "sansmcp_shared.events": "Events",
+            "sansmcp_shared.http_server": "HttpOptions",
+            "sansmcp_shared.jwt": "jwt_verifier",
+            "sansmcp_shared.options": (
+                "ConnectOptions EngineOptions HttpClientOptions ListOptions Options StdioOptions "
+                "WebSocketOptions"
+            ),
+            "sansmcp_shared.questions": "QuestionOptions",
+            "sansmcp_shared.stream_server": "SocketOptions WebSocketServerOptions",
+            "sansmcp_shared.token_file": "FileTokenStore",
+            "sansmcp_shared.verbs": "Verbs",
+        },
+    )

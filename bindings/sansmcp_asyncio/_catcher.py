@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from ._authorize import AwaitingLogin, Catches
-from ._login import MAX_HEAD, MAX_VISITS, VISIT_WAIT, Visit, address
+from sansmcp_shared.awaiting_login import AwaitingLogin, Catches
+from sansmcp_shared.login import MAX_HEAD, MAX_VISITS, VISIT_WAIT, Visit, address
 
 
 class AsyncioLogin(AwaitingLogin):

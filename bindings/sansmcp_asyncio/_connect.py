@@ -9,12 +9,9 @@ from typing import Unpack, cast
 from sansmcp.session.era import TransportKind
 from sansmcp.stdio import Command, StdioClient
 from sansmcp.types.lifecycle import Implementation
-
-from ._client import Client, Opening
-from ._options import ConnectOptions
-from ._process import Child
-from ._pump import OnEvent, OnWire, Pump
-from ._target import (
+from sansmcp_shared.options import ConnectOptions
+from sansmcp_shared.pump import OnEvent, OnWire, Pump
+from sansmcp_shared.targets import (
     OF_SOCKET,
     OF_WEBSOCKET,
     SOCKET,
@@ -24,6 +21,10 @@ from ._target import (
     sort_out,
     sort_out_by,
 )
+
+from ._client import Client, Opening
+from ._process import Child
+from ._together import AsyncioCallbacks
 
 
 def connect(
@@ -57,7 +58,7 @@ def connect(
     common, own = sort_out(options, "a child process" if url is None else "a URL", url is None)
 
     async def start(loop: asyncio.AbstractEventLoop) -> Client:
-        now, engine, callbacks = client_engine(loop, info, common)
+        now, engine, callbacks = client_engine(loop, info, common, AsyncioCallbacks)
         core = StdioClient(engine, command, now=now, restart=own.get("restart"), ladder=own.get("ladder"))
         client = Client(
             engine,
@@ -77,7 +78,7 @@ def connect(
     async def reach(loop: asyncio.AbstractEventLoop) -> Client:
         from ._connect_http import open_http
 
-        now, engine, callbacks = client_engine(loop, info, common, TransportKind.HTTP)
+        now, engine, callbacks = client_engine(loop, info, common, AsyncioCallbacks, TransportKind.HTTP)
         return await open_http(
             loop, engine, now, cast(str, url), own, on_event=on_event, on_wire=on_wire, callbacks=callbacks
         )
@@ -98,8 +99,9 @@ def _to_stream(
     on_wire: OnWire | None,
     options: ConnectOptions,
 ) -> Opening:
+    from sansmcp_shared.stream_target import check_stream
+
     from ._connect_streams import open_stream
-    from ._target_streams import check_stream
 
     websocket = url.lower().startswith(WEBSOCKET)
     kind = "a WebSocket" if websocket else "a socket"
@@ -107,7 +109,7 @@ def _to_stream(
     check_stream(url, own)
 
     async def reach(loop: asyncio.AbstractEventLoop) -> Client:
-        now, engine, callbacks = client_engine(loop, info, common)
+        now, engine, callbacks = client_engine(loop, info, common, AsyncioCallbacks)
         return await open_stream(
             loop, engine, now, url, own, on_event=on_event, on_wire=on_wire, callbacks=callbacks
         )

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from sansmcp.client import ClientEngine
 from sansmcp.http.connector import HttpConnector
+from sansmcp_shared.http_target import http_connector
+from sansmcp_shared.network import default_tls
+from sansmcp_shared.pump import OnEvent, OnWire
+from sansmcp_shared.questions import Callbacks
 
 from ._client import Client
 from ._net import NetPump
-from ._pump import OnEvent, OnWire
-from ._questions import Callbacks
-from ._target_http import default_tls, http_connector
 
 if TYPE_CHECKING:
-    from ._login import Login
+    from sansmcp_shared.login import Login
 
 
 async def open_http(

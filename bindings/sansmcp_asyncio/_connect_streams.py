@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from sansmcp.client import ClientEngine
+from sansmcp_shared.network import default_tls
+from sansmcp_shared.pump import OnEvent, OnWire, Pump
+from sansmcp_shared.questions import Callbacks
+from sansmcp_shared.stream_target import stream_client
 
 from ._client import Client
 from ._net import Socket
-from ._pump import OnEvent, OnWire, Pump
-from ._questions import Callbacks
-from ._target_http import default_tls
-from ._target_streams import stream_client
 
 
 async def open_stream(

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 from sansmcp.events import Event
 from sansmcp.http.connector import HttpConnector
 from sansmcp.ops import Connect, ConnectUnix
-
-from ._pump import Channel, ManyPump, OnWire, Pump
-from ._target_http import HAPPY_EYEBALLS, in_turn, network_problem, peer_of
+from sansmcp_shared.network import HAPPY_EYEBALLS, in_turn, network_problem, peer_of
+from sansmcp_shared.pump import Channel, ManyPump, OnWire, Pump
 
 if TYPE_CHECKING:
     from sansmcp.dialing import DialingClient

@@ -11,8 +11,7 @@ from typing import cast
 
 from sansmcp.ops import Spawn
 from sansmcp.stdio import StdioClient
-
-from ._pump import Channel, Pump
+from sansmcp_shared.pump import Channel, Pump
 
 POSIX = os.name == "posix"
 _LAST_READS = 16

@@ -6,10 +6,16 @@ import os
 from typing import Unpack
 
 from sansmcp.app import App
+from sansmcp_shared.listening import Ready
+from sansmcp_shared.stream_server import (
+    SocketOptions,
+    WebSocketServerOptions,
+    plan_tcp,
+    plan_unix,
+    plan_websocket,
+)
 
-from ._http import Ready
 from ._serving import SocketServing
-from ._streams import SocketOptions, WebSocketServerOptions, plan_tcp, plan_unix, plan_websocket
 
 
 def websocket_serving(

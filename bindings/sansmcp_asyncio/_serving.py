@@ -7,9 +7,10 @@ from types import TracebackType
 from typing import Self
 
 from sansmcp.stream_listener import StreamListener
+from sansmcp_shared.listening import Ready
+from sansmcp_shared.stream_server import Plan, StreamHandlers, bind_unix, remove_unix
 
-from ._http import Arrivals, Ready
-from ._streams import Plan, StreamHandlers, bind_unix, remove_unix
+from ._accept import Arrivals
 
 
 class SocketServing:

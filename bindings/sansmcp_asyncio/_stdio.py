@@ -19,10 +19,9 @@ from sansmcp.app import App
 from sansmcp.limits import SERVER_LIMITS, Limits, Timeouts
 from sansmcp.revisions import ALL_REVISIONS, Revision
 from sansmcp.wire.jsoncodec import JsonCodec
-
-from ._pump import Channel, OnEvent, OnWire
-from ._server import Serving
-from ._standard import POSIX, standard_streams
+from sansmcp_shared.handlers import Serving
+from sansmcp_shared.pump import Channel, OnEvent, OnWire
+from sansmcp_shared.standard_streams import POSIX, standard_streams
 
 _CONN = 1
 _CHUNK = 65536

@@ -22,7 +22,7 @@ from .text import one_line
 
 if TYPE_CHECKING:
     from sansmcp_asyncio import Client
-    from sansmcp_asyncio._pump import OnEvent
+    from sansmcp_shared.pump import OnEvent
 
     from .listening import Listening
 

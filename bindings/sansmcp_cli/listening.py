@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sansmcp.http.guard import GuardPolicy
     from sansmcp.revisions import Revision
     from sansmcp_asyncio import HttpServing, SocketServing
-    from sansmcp_asyncio._pump import OnEvent, OnWire
+    from sansmcp_shared.pump import OnEvent, OnWire
 
     from .trace import Wire
 

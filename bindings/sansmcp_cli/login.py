@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from sansmcp.auth.oauth import OAuth
     from sansmcp.auth.steps import Steps
     from sansmcp.auth.tokens import Tokens
-    from sansmcp_asyncio import Client
-    from sansmcp_asyncio._token_file import FileTokenStore
+    from sansmcp_asyncio import Client, FileTokenStore
 
 VARIABLE: Final = "SANSMCP_TOKENS"
 """Names the file of tokens, in the place of the usual one."""
@@ -35,7 +34,7 @@ def token_store(environ: Mapping[str, str] = os.environ) -> FileTokenStore:
 
     Raises CommandError for a file that is none of this kind.
     """
-    from sansmcp_asyncio._token_file import FileTokenStore
+    from sansmcp_asyncio import FileTokenStore
 
     class Telling(FileTokenStore):
         def keep_tokens(self, server: str, tokens: Tokens | None) -> None:
@@ -53,7 +52,7 @@ def token_store(environ: Mapping[str, str] = os.environ) -> FileTokenStore:
 
 def has_tokens(environ: Mapping[str, str] = os.environ) -> bool:
     """Whether anybody ever logged in: if not, the rest need not be loaded."""
-    from sansmcp_asyncio._token_file import default_token_file
+    from sansmcp_shared.token_file import default_token_file
 
     named = environ.get(VARIABLE)
     return (Path(named) if named else default_token_file()).exists()
@@ -148,7 +147,7 @@ def login(target: Target, words: list[str], settings: Settings, options: LoginOp
             await asyncio.get_running_loop().run_in_executor(None, webbrowser.open, url)
 
     async def work(client: Client) -> tuple[dict[str, Any], Tokens | None]:
-        from sansmcp_asyncio._authorize import log_in
+        from sansmcp_asyncio import log_in
 
         return documents.connection(client), await log_in(client)
 

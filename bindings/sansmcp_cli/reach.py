@@ -21,7 +21,7 @@ from .targets import CommandTarget, HttpTarget, StreamTarget, Target
 if TYPE_CHECKING:
     from sansmcp.auth.oauth import OAuth
     from sansmcp_asyncio import EngineOptions, Opening
-    from sansmcp_asyncio._pump import OnEvent, OnWire
+    from sansmcp_shared.pump import OnEvent, OnWire
 
     from .bridging import Bridged
     from .questions import Questions

@@ -7,30 +7,30 @@ Needs nothing but the standard library beside sansmcp itself. Each name is loade
 used: a client does not wait for what a server is made of.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
+
+from sansmcp_shared.lazy import lazily
 
 if TYPE_CHECKING:
-    from sansmcp_asyncio import (
+    from sansmcp_shared.changes import ListenOptions
+    from sansmcp_shared.http_server import HttpOptions
+    from sansmcp_shared.options import (
         ConnectOptions,
         EngineOptions,
-        FileTokenStore,
         HttpClientOptions,
-        HttpOptions,
-        ListenOptions,
         ListOptions,
         Options,
-        QuestionOptions,
-        SocketOptions,
         StdioOptions,
         WebSocketOptions,
-        WebSocketServerOptions,
     )
+    from sansmcp_shared.questions import QuestionOptions
+    from sansmcp_shared.stream_server import SocketOptions, WebSocketServerOptions
+    from sansmcp_shared.token_file import FileTokenStore
 
-    from ._authorize import log_in
     from ._client import Client
     from ._connect import connect
     from ._http import HttpServing, serve_http
+    from ._login import log_in
     from ._many import Connections, connect_many
     from ._memory import connect_memory
     from ._serve import (
@@ -81,37 +81,29 @@ __all__ = [
     "websocket_serving",
 ]
 
-_HOMES: Final = {
-    "._authorize": ("log_in",),
-    "._client": ("Client",),
-    "._connect": ("connect",),
-    "._http": ("HttpServing", "serve_http"),
-    "._many": ("Connections", "connect_many"),
-    "._memory": ("connect_memory",),
-    "._serve": (
-        *("serve_tcp", "serve_unix", "serve_websocket", "tcp_serving", "unix_serving", "websocket_serving"),
-    ),
-    "._serving": ("SocketServing",),
-    "._stdio": ("serve_stdio",),
-    "._verbs": ("Verbs",),
-    "._waits": ("Changes", "Events"),
-    "sansmcp_asyncio": (
-        *("ConnectOptions", "EngineOptions", "HttpClientOptions", "HttpOptions", "ListOptions"),
-        *("ListenOptions", "Options", "QuestionOptions", "SocketOptions", "StdioOptions", "WebSocketOptions"),
-        *("FileTokenStore", "WebSocketServerOptions"),
-    ),
-}
-_HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names}
-
 if not TYPE_CHECKING:  # a type checker would believe every name
-
-    def __getattr__(name: str) -> Any:
-        module = _HOME_OF.get(name)
-        if module is None:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = globals()[name] = getattr(import_module(module, __name__), name)
-        return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME_OF})
+    __getattr__, __dir__ = lazily(
+        globals(),
+        {
+            "._client": "Client",
+            "._connect": "connect",
+            "._http": "HttpServing serve_http",
+            "._login": "log_in",
+            "._many": "Connections connect_many",
+            "._memory": "connect_memory",
+            "._serve": "serve_tcp serve_unix serve_websocket tcp_serving unix_serving websocket_serving",
+            "._serving": "SocketServing",
+            "._stdio": "serve_stdio",
+            "._verbs": "Verbs",
+            "._waits": "Changes Events",
+            "sansmcp_shared.changes": "ListenOptions",
+            "sansmcp_shared.http_server": "HttpOptions",
+            "sansmcp_shared.options": (
+                "ConnectOptions EngineOptions HttpClientOptions ListOptions Options StdioOptions "
+                "WebSocketOptions"
+            ),
+            "sansmcp_shared.questions": "QuestionOptions",
+            "sansmcp_shared.stream_server": "SocketOptions WebSocketServerOptions",
+            "sansmcp_shared.token_file": "FileTokenStore",
+        },
+    )

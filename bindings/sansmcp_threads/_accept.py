@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, cast
 
-from sansmcp_asyncio._http import ListenerPump
+from sansmcp_shared.listening import ListenerPump
 
 from ._loop import Loop, Signal
 from ._poller import READ
@@ -22,8 +22,8 @@ from ._sockets import Stream
 if TYPE_CHECKING:
     from sansmcp.http.listener import HttpListener
     from sansmcp.stream_listener import StreamListener
-    from sansmcp_asyncio._http import HttpHandlers
-    from sansmcp_asyncio._streams import StreamHandlers
+    from sansmcp_shared.http_server import HttpHandlers
+    from sansmcp_shared.stream_server import StreamHandlers
 
 H = TypeVar("H", "HttpHandlers", "StreamHandlers")
 

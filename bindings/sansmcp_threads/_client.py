@@ -11,9 +11,9 @@ from typing import Any, Self, Unpack, cast
 from sansmcp.errors import ConnectionEnded, LocalProtocolError
 from sansmcp.events import ProgressReported, RequestFailed, ResultReady
 from sansmcp.session.calls import Call
-from sansmcp_asyncio._base import BaseClient
-from sansmcp_asyncio._listen import ListenOptions
-from sansmcp_asyncio._waiting import Flag
+from sansmcp_shared.changes import ListenOptions
+from sansmcp_shared.client import BaseClient
+from sansmcp_shared.flag import Flag
 
 from ._loop import Future, Loop, Signal
 from ._verbs import Verbs

@@ -7,9 +7,9 @@ from typing import Unpack, cast
 
 from sansmcp.stdio import Command, StdioClient
 from sansmcp.types.lifecycle import Implementation
-from sansmcp_asyncio._options import ConnectOptions
-from sansmcp_asyncio._pump import OnEvent, OnWire
-from sansmcp_asyncio._target import SOCKET, WEBSOCKET, client_engine, command_of, sort_out
+from sansmcp_shared.options import ConnectOptions
+from sansmcp_shared.pump import OnEvent, OnWire
+from sansmcp_shared.targets import SOCKET, WEBSOCKET, client_engine, command_of, sort_out
 
 from ._client import Client
 from ._loop import Loop
@@ -48,7 +48,7 @@ def connect(
         return open_http(url, info, common, own, on_event=on_event, on_wire=on_wire)
     command = command_of(target, own)
     with Loop() as loop:
-        now, engine, callbacks = client_engine(loop.as_asyncio, info, common, kind=ThreadCallbacks)
+        now, engine, callbacks = client_engine(loop.as_asyncio, info, common, ThreadCallbacks)
         core = StdioClient(engine, command, now=now, restart=own.get("restart"), ladder=own.get("ladder"))
         client = Client(
             engine,

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from sansmcp.session.era import TransportKind
 from sansmcp.types.lifecycle import Implementation
-from sansmcp_asyncio._options import EngineOptions
-from sansmcp_asyncio._pump import OnEvent, OnWire
-from sansmcp_asyncio._target import client_engine
-from sansmcp_asyncio._target_http import default_tls, http_connector
+from sansmcp_shared.http_target import http_connector
+from sansmcp_shared.network import default_tls
+from sansmcp_shared.options import EngineOptions
+from sansmcp_shared.pump import OnEvent, OnWire
+from sansmcp_shared.targets import client_engine
 
 from ._client import Client
 from ._loop import Loop
@@ -20,7 +21,7 @@ from ._questions import ThreadCallbacks
 
 if TYPE_CHECKING:
     from sansmcp.http.connector import HttpConnector
-    from sansmcp_asyncio._login import Login
+    from sansmcp_shared.login import Login
 
 
 def open_http(
@@ -35,7 +36,7 @@ def open_http(
     """Connect to the server at `url`. `own` are the options of `HttpClientOptions`."""
     with Loop() as loop:
         now, engine, callbacks = client_engine(
-            loop.as_asyncio, info, common, TransportKind.HTTP, ThreadCallbacks
+            loop.as_asyncio, info, common, ThreadCallbacks, TransportKind.HTTP
         )
         core = http_connector(engine, url, now, **own)
         context: ssl.SSLContext | None = own.get("ssl")
@@ -52,6 +53,6 @@ def open_http(
 
 
 def _login(core: HttpConnector, own: Mapping[str, Any]) -> Login:
-    from ._authorize import ThreadLogin
+    from ._login import ThreadLogin
 
     return ThreadLogin.of(core, own)

@@ -6,11 +6,11 @@ import ssl
 from typing import cast
 
 from sansmcp.types.lifecycle import Implementation
-from sansmcp_asyncio._options import ConnectOptions
-from sansmcp_asyncio._pump import OnEvent, OnWire
-from sansmcp_asyncio._target import OF_SOCKET, OF_WEBSOCKET, WEBSOCKET, client_engine, sort_out_by
-from sansmcp_asyncio._target_http import default_tls
-from sansmcp_asyncio._target_streams import check_stream, stream_client
+from sansmcp_shared.network import default_tls
+from sansmcp_shared.options import ConnectOptions
+from sansmcp_shared.pump import OnEvent, OnWire
+from sansmcp_shared.stream_target import check_stream, stream_client
+from sansmcp_shared.targets import OF_SOCKET, OF_WEBSOCKET, WEBSOCKET, client_engine, sort_out_by
 
 from ._client import Client
 from ._loop import Loop
@@ -33,7 +33,7 @@ def open_stream(
     common, own = sort_out_by(options, kind, OF_WEBSOCKET if websocket else OF_SOCKET)
     check_stream(url, own)
     with Loop() as loop:
-        now, engine, callbacks = client_engine(loop.as_asyncio, info, common, kind=ThreadCallbacks)
+        now, engine, callbacks = client_engine(loop.as_asyncio, info, common, ThreadCallbacks)
         core = stream_client(engine, url, now, **own)
         context: ssl.SSLContext | None = own.get("ssl")
         tls = default_tls if context is None else lambda: context

@@ -7,7 +7,8 @@ from typing import Any, Unpack
 
 from sansmcp.app import App
 from sansmcp.http.listener import HttpListener, policy_for
-from sansmcp_asyncio._http import HttpHandlers, HttpOptions, Ready
+from sansmcp_shared.http_server import HttpHandlers, HttpOptions
+from sansmcp_shared.listening import Ready
 
 from ._accept import Listening, ThreadListenerPump, listen_at
 from ._server import ThreadHandlers, check_threads

@@ -10,7 +10,7 @@ from typing import Self, Unpack
 from sansmcp.errors import SansmcpError
 from sansmcp.toolset import ToolFeedback, Toolset, tool_feedback
 from sansmcp.wire.jsoncodec import JsonValue
-from sansmcp_asyncio._options import Options
+from sansmcp_shared.options import Options
 
 from ._client import Client
 

@@ -10,9 +10,9 @@ from sansmcp.events import Event
 from sansmcp.limits import SERVER_LIMITS, Limits
 from sansmcp.line_client import LineClient
 from sansmcp.types.lifecycle import Implementation
-from sansmcp_asyncio._options import EngineOptions
-from sansmcp_asyncio._pump import Channel, OnEvent, OnWire
-from sansmcp_asyncio._target import client_engine
+from sansmcp_shared.options import EngineOptions
+from sansmcp_shared.pump import Channel, OnEvent, OnWire
+from sansmcp_shared.targets import client_engine
 
 from ._client import Client
 from ._loop import Loop
@@ -39,7 +39,7 @@ def connect_memory(
     """
     check_threads(threads)
     with Loop() as loop:
-        now, engine, callbacks = client_engine(loop.as_asyncio, info, options, kind=ThreadCallbacks)
+        now, engine, callbacks = client_engine(loop.as_asyncio, info, options, ThreadCallbacks)
         core = LineClient(engine, now=now)
         pumps: list[ThreadPump] = []
 

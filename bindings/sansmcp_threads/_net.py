@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from sansmcp.events import Event
 from sansmcp.http.connector import HttpConnector
 from sansmcp.ops import Connect, ConnectUnix
-from sansmcp_asyncio._pump import OnWire
-from sansmcp_asyncio._target_http import HAPPY_EYEBALLS, in_turn, network_problem, peer_of
+from sansmcp_shared.network import HAPPY_EYEBALLS, in_turn, network_problem, peer_of
+from sansmcp_shared.pump import OnWire
 
 from ._loop import Loop
 from ._pump import ThreadManyPump, ThreadPump

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from sansmcp.ops import Spawn
 from sansmcp.stdio import StdioClient
-from sansmcp_asyncio._pump import Channel
+from sansmcp_shared.pump import Channel
 
 from ._pipes import POSIX, Reader, Writer, reader, writer
 from ._poller import READ

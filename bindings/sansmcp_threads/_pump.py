@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from sansmcp.errors import ConnectionEnded
-from sansmcp_asyncio._pump import ManyPump, Pump
-from sansmcp_asyncio._waiting import Flag
+from sansmcp_shared.flag import Flag
+from sansmcp_shared.pump import ManyPump, Pump
 
 from ._loop import Loop, Signal
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, cast
 from sansmcp.client import ClientEngine
 from sansmcp.errors import LocalProtocolError
 from sansmcp.events import InputRequired
-from sansmcp_asyncio._questions import Callbacks
+from sansmcp_shared.questions import Callbacks
 
 if TYPE_CHECKING:
-    from sansmcp_asyncio._pump import Pump
+    from sansmcp_shared.pump import Pump
 
     from ._pump import ThreadPump
 

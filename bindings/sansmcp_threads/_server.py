@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from sansmcp.errors import LocalProtocolError
 from sansmcp.invocation import Invocation, NeedsLoop, Raised
-from sansmcp_asyncio._server import Handlers, Serving
+from sansmcp_shared.handlers import Handlers, Serving
 
 from ._loop import Loop, Signal
 from ._pump import ThreadPump

@@ -5,8 +5,8 @@ from __future__ import annotations
 import socket
 
 from sansmcp.stream_listener import StreamListener
-from sansmcp_asyncio._http import Ready
-from sansmcp_asyncio._streams import Plan, StreamHandlers, bind_unix, remove_unix
+from sansmcp_shared.listening import Ready
+from sansmcp_shared.stream_server import Plan, StreamHandlers, bind_unix, remove_unix
 
 from ._accept import BACKLOG, Listening, ThreadListenerPump, listen_at
 from ._server import ThreadHandlers, check_threads

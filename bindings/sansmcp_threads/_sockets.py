@@ -9,7 +9,7 @@ from collections import deque
 from contextlib import suppress
 from typing import Final
 
-from sansmcp_asyncio._pump import Channel
+from sansmcp_shared.pump import Channel
 
 from ._loop import Loop
 from ._poller import READ, WRITE

@@ -10,8 +10,8 @@ from sansmcp.app import App
 from sansmcp.limits import SERVER_LIMITS, Limits, Timeouts
 from sansmcp.revisions import ALL_REVISIONS, Revision
 from sansmcp.wire.jsoncodec import JsonCodec
-from sansmcp_asyncio._pump import Channel, OnEvent, OnWire
-from sansmcp_asyncio._standard import standard_streams
+from sansmcp_shared.pump import Channel, OnEvent, OnWire
+from sansmcp_shared.standard_streams import standard_streams
 
 from ._loop import Loop, Signal
 from ._pipes import reader, writer

@@ -1,6 +1,6 @@
 """What an application can ask of a server: the one list of verbs.
 
-Written by ``tools/derive_bindings.py`` from the same of `sansmcp_asyncio`: change that.
+Written by ``tools/derive_bindings.py`` from `sansmcp_shared.verbs`: change that.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sansmcp.session.calls import Call, IncomingRequest
 from sansmcp.session.rounds import Answer, Round
 from sansmcp.session.suspended import SuspendedCall
 from sansmcp.wire.jsoncodec import JsonValue
-from sansmcp_asyncio._options import ListOptions, Options
+from sansmcp_shared.options import ListOptions, Options
 
 if TYPE_CHECKING:
     from sansmcp.types.completion import CompleteResult, Reference

@@ -6,9 +6,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from sansmcp.events import Event
-from sansmcp_asyncio._events import BaseEvents
-from sansmcp_asyncio._listen import BaseChanges, Change
-from sansmcp_asyncio._waiting import Flag
+from sansmcp_shared.changes import BaseChanges, Change
+from sansmcp_shared.events import BaseEvents
+from sansmcp_shared.flag import Flag
 
 from ._loop import Future, Loop, Signal
 

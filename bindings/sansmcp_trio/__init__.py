@@ -7,29 +7,28 @@ Needs trio beside sansmcp itself: ``pip install sansmcp[trio]``. Each name is lo
 used: a client does not wait for what a server is made of.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
+
+from sansmcp_shared.lazy import lazily
 
 if TYPE_CHECKING:
-    from sansmcp_asyncio import (
-        Changes,
+    from sansmcp_shared.awaiting_login import log_in
+    from sansmcp_shared.changes import Changes, ListenOptions
+    from sansmcp_shared.events import Events
+    from sansmcp_shared.http_server import HttpOptions
+    from sansmcp_shared.options import (
         ConnectOptions,
         EngineOptions,
-        Events,
-        FileTokenStore,
         HttpClientOptions,
-        HttpOptions,
-        ListenOptions,
         ListOptions,
         Options,
-        QuestionOptions,
-        SocketOptions,
         StdioOptions,
-        Verbs,
         WebSocketOptions,
-        WebSocketServerOptions,
-        log_in,
     )
+    from sansmcp_shared.questions import QuestionOptions
+    from sansmcp_shared.stream_server import SocketOptions, WebSocketServerOptions
+    from sansmcp_shared.token_file import FileTokenStore
+    from sansmcp_shared.verbs import Verbs
 
     from ._client import Client, Opening
     from ._connect import connect
@@ -83,42 +82,29 @@ __all__ = [
     "websocket_serving",
 ]
 
-_HOMES: Final = {
-    "._client": ("Client", "Opening"),
-    "._connect": ("connect",),
-    "._http": ("HttpServing", "serve_http"),
-    "._many": ("Connections", "connect_many"),
-    "._memory": ("connect_memory",),
-    "._serve": (
-        *("serve_tcp", "serve_unix", "serve_websocket", "tcp_serving", "unix_serving", "websocket_serving"),
-    ),
-    "._serving": ("SocketServing",),
-    "._stdio": ("serve_stdio",),
-    "sansmcp_asyncio": (
-        *("Changes", "ConnectOptions", "EngineOptions", "Events", "HttpClientOptions", "HttpOptions"),
-        *(
-            "ListOptions",
-            "ListenOptions",
-            "Options",
-            "QuestionOptions",
-            "SocketOptions",
-            "StdioOptions",
-            "Verbs",
-        ),
-        *("FileTokenStore", "WebSocketOptions", "WebSocketServerOptions", "log_in"),
-    ),
-}
-_HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names}
-
 if not TYPE_CHECKING:  # a type checker would believe every name
-
-    def __getattr__(name: str) -> Any:
-        module = _HOME_OF.get(name)
-        if module is None:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = globals()[name] = getattr(import_module(module, __name__), name)
-        return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME_OF})
+    __getattr__, __dir__ = lazily(
+        globals(),
+        {
+            "._client": "Client Opening",
+            "._connect": "connect",
+            "._http": "HttpServing serve_http",
+            "._many": "Connections connect_many",
+            "._memory": "connect_memory",
+            "._serve": "serve_tcp serve_unix serve_websocket tcp_serving unix_serving websocket_serving",
+            "._serving": "SocketServing",
+            "._stdio": "serve_stdio",
+            "sansmcp_shared.awaiting_login": "log_in",
+            "sansmcp_shared.changes": "Changes ListenOptions",
+            "sansmcp_shared.events": "Events",
+            "sansmcp_shared.http_server": "HttpOptions",
+            "sansmcp_shared.options": (
+                "ConnectOptions EngineOptions HttpClientOptions ListOptions Options StdioOptions "
+                "WebSocketOptions"
+            ),
+            "sansmcp_shared.questions": "QuestionOptions",
+            "sansmcp_shared.stream_server": "SocketOptions WebSocketServerOptions",
+            "sansmcp_shared.token_file": "FileTokenStore",
+            "sansmcp_shared.verbs": "Verbs",
+        },
+    )

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import trio
 
-from sansmcp_asyncio._http import ListenerPump
-from sansmcp_asyncio._pump import Channel
+from sansmcp_shared.listening import ListenerPump
+from sansmcp_shared.pump import Channel
 
 from ._channels import BROKEN, Gate, Outbox, read_all
 from ._client import Home
@@ -20,8 +20,8 @@ from ._loop import TrioLoop
 if TYPE_CHECKING:
     from sansmcp.http.listener import HttpListener
     from sansmcp.stream_listener import StreamListener
-    from sansmcp_asyncio._http import HttpHandlers
-    from sansmcp_asyncio._streams import StreamHandlers
+    from sansmcp_shared.http_server import HttpHandlers
+    from sansmcp_shared.stream_server import StreamHandlers
 
 H = TypeVar("H", "HttpHandlers", "StreamHandlers")
 

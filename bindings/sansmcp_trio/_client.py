@@ -8,7 +8,7 @@ from typing import Any
 
 import trio
 
-from sansmcp_asyncio._client import Client as AwaitingClient
+from sansmcp_shared.awaiting_client import AwaitingClient
 
 from ._loop import TrioLoop
 
@@ -19,9 +19,6 @@ class Client(AwaitingClient):
     Cancelling a scope around a verb cancels the call on the wire. Calls that are open when the
     connection ends raise `ConnectionEnded`.
     """
-
-    async def _set_guard(self) -> None:
-        pass  # its nursery sees to it that nothing is left
 
     async def _wait_gone(self) -> None:
         with trio.CancelScope(shield=True):

@@ -11,9 +11,9 @@ from sansmcp.events import Event
 from sansmcp.session.era import TransportKind
 from sansmcp.stdio import Command, StdioClient
 from sansmcp.types.lifecycle import Implementation
-from sansmcp_asyncio._options import ConnectOptions
-from sansmcp_asyncio._pump import OnEvent, OnWire, Pump, Transport
-from sansmcp_asyncio._target import (
+from sansmcp_shared.options import ConnectOptions
+from sansmcp_shared.pump import OnEvent, OnWire, Pump, Transport
+from sansmcp_shared.targets import (
     OF_SOCKET,
     OF_WEBSOCKET,
     SOCKET,
@@ -27,10 +27,11 @@ from sansmcp_asyncio._target import (
 from ._client import Client, Opening
 from ._loop import TrioLoop
 from ._process import Child
+from ._questions import TrioCallbacks
 
 if TYPE_CHECKING:
     from sansmcp.http.connector import HttpConnector
-    from sansmcp_asyncio._login import Login
+    from sansmcp_shared.login import Login
 
 Deliver = Callable[[Event], None]
 Made = tuple[Transport, Callable[[Deliver], Pump]]
@@ -54,7 +55,7 @@ def connect(
     kind = TransportKind.STREAM
     make: Callable[[TrioLoop, ClientEngine, float], Made]
     if isinstance(target, str) and target.lower().startswith((*WEBSOCKET, *SOCKET)):
-        from sansmcp_asyncio._target_streams import check_stream
+        from sansmcp_shared.stream_target import check_stream
 
         websocket = target.lower().startswith(WEBSOCKET)
         common, own = sort_out_by(
@@ -76,7 +77,7 @@ def connect(
         make = _to_child(command_of(target, own), own, on_wire)
 
     async def open_on(loop: TrioLoop) -> Client:
-        now, engine, callbacks = client_engine(loop.as_asyncio, info, common, kind)
+        now, engine, callbacks = client_engine(loop.as_asyncio, info, common, TrioCallbacks, kind)
         core, pump = make(loop, engine, now)
         client = Client(
             engine,
@@ -92,7 +93,7 @@ def connect(
 
 
 def _login(core: Transport, own: Mapping[str, Any]) -> Login:
-    from ._authorize import TrioLogin
+    from ._login import TrioLogin
 
     return TrioLogin.of(cast("HttpConnector", core), own)
 
@@ -117,7 +118,7 @@ def _to_url(
     url: str, own: Mapping[str, Any], on_wire: OnWire | None
 ) -> Callable[[TrioLoop, ClientEngine, float], Made]:
     def make(loop: TrioLoop, engine: ClientEngine, now: float) -> Made:
-        from sansmcp_asyncio._target_http import http_connector
+        from sansmcp_shared.http_target import http_connector
 
         from ._net import NetPump
 
@@ -131,7 +132,7 @@ def _to_stream(
     url: str, own: Mapping[str, Any], on_wire: OnWire | None
 ) -> Callable[[TrioLoop, ClientEngine, float], Made]:
     def make(loop: TrioLoop, engine: ClientEngine, now: float) -> Made:
-        from sansmcp_asyncio._target_streams import stream_client
+        from sansmcp_shared.stream_target import stream_client
 
         from ._net import Socket
 
@@ -148,7 +149,7 @@ def _to_stream(
 
 
 def _tls(own: Mapping[str, Any]) -> Callable[[], ssl.SSLContext]:
-    from sansmcp_asyncio._target_http import default_tls
+    from sansmcp_shared.network import default_tls
 
     context: ssl.SSLContext | None = own.get("ssl")
     return default_tls if context is None else lambda: context

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from types import TracebackType
-from typing import Self, cast
+from typing import Any, Self
 
-from sansmcp_asyncio._client import Opening as AwaitingOpening
-from sansmcp_asyncio._many import Connections as AwaitingConnections
+from sansmcp_shared.awaiting_many import AwaitingConnections
 
-from ._client import Home, Opening
+from ._client import Client, Home, Opening
 
 
-class Connections(AwaitingConnections):
+class Connections(AwaitingConnections[Client]):
     """Several servers, for as long as the context lasts, which is a nursery::
 
         servers = {"files": connect("python files.py"), "hub": connect("https://example.com/mcp")}
@@ -24,13 +23,16 @@ class Connections(AwaitingConnections):
     """
 
     def __init__(self, servers: Mapping[str, Opening], prefix: Callable[[str], str]) -> None:
-        super().__init__(cast("Mapping[str, AwaitingOpening]", servers), prefix)
+        super().__init__({name: opening.connected for name, opening in servers.items()}, prefix)
         self._home = Home()
+
+    async def _together(self, *coroutines: Coroutine[Any, Any, object]) -> None:
+        await self._home.loop.together(*coroutines)
 
     async def __aenter__(self) -> Self:
         loop = await self._home.open()
         try:
-            return await self._enter(loop.as_asyncio)
+            return await self._enter(loop)
         except BaseException:
             await self._home.close()
             raise

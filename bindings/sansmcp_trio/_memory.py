@@ -7,12 +7,13 @@ from typing import Unpack
 from sansmcp.app import App
 from sansmcp.limits import SERVER_LIMITS, Limits
 from sansmcp.types.lifecycle import Implementation
-from sansmcp_asyncio._memory import open_memory
-from sansmcp_asyncio._options import EngineOptions
-from sansmcp_asyncio._pump import OnEvent, OnWire
+from sansmcp_shared.awaiting_memory import open_memory
+from sansmcp_shared.options import EngineOptions
+from sansmcp_shared.pump import OnEvent, OnWire
 
 from ._client import Client, Opening
 from ._loop import TrioLoop
+from ._questions import TrioCallbacks
 
 
 def connect_memory(
@@ -33,7 +34,16 @@ def connect_memory(
 
     async def open_on(loop: TrioLoop) -> Client:
         return await open_memory(
-            Client, loop.as_asyncio, app, info, threads, server_limits, on_event, on_wire, options
+            Client,
+            TrioCallbacks,
+            loop.as_asyncio,
+            app,
+            info,
+            threads,
+            server_limits,
+            on_event,
+            on_wire,
+            options,
         )
 
     return Opening(open_on)

@@ -12,8 +12,8 @@ import trio
 from sansmcp.events import Event
 from sansmcp.http.connector import HttpConnector
 from sansmcp.ops import Connect, ConnectUnix
-from sansmcp_asyncio._pump import Channel, ManyPump, OnWire, Pump
-from sansmcp_asyncio._target_http import network_problem, peer_of
+from sansmcp_shared.network import network_problem, peer_of
+from sansmcp_shared.pump import Channel, ManyPump, OnWire, Pump
 
 from ._channels import BROKEN, Gate, Outbox
 from ._channels import CHUNK as _CHUNK

@@ -13,7 +13,7 @@ import trio.lowlevel
 
 from sansmcp.ops import Spawn
 from sansmcp.stdio import StdioClient
-from sansmcp_asyncio._pump import Channel, Pump
+from sansmcp_shared.pump import Channel, Pump
 
 from ._channels import BROKEN, CHUNK, Gate, Outbox, read_all
 from ._loop import TrioLoop, TrioTask

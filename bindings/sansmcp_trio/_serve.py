@@ -1,6 +1,6 @@
 """Serves an `App` at WebSockets, at a port, or at a unix socket: each connection is a conversation.
 
-Written by ``tools/derive_bindings.py`` from the same of `sansmcp_asyncio`: change that.
+Written by ``tools/derive_bindings.py`` from `sansmcp_asyncio._serve`: change that.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import os
 from typing import Unpack
 
 from sansmcp.app import App
-from sansmcp_asyncio._http import Ready
-from sansmcp_asyncio._streams import (
+from sansmcp_shared.listening import Ready
+from sansmcp_shared.stream_server import (
     SocketOptions,
     WebSocketServerOptions,
     plan_tcp,

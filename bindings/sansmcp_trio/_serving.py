@@ -9,8 +9,8 @@ from typing import Self
 import trio
 
 from sansmcp.stream_listener import StreamListener
-from sansmcp_asyncio._http import Ready
-from sansmcp_asyncio._streams import Plan, StreamHandlers, bind_unix, remove_unix
+from sansmcp_shared.listening import Ready
+from sansmcp_shared.stream_server import Plan, StreamHandlers, bind_unix, remove_unix
 
 from ._accept import Listening
 

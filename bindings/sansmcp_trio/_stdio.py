@@ -14,9 +14,9 @@ from sansmcp.app import App
 from sansmcp.limits import SERVER_LIMITS, Limits, Timeouts
 from sansmcp.revisions import ALL_REVISIONS, Revision
 from sansmcp.wire.jsoncodec import JsonCodec
-from sansmcp_asyncio._pump import Channel, OnEvent, OnWire
-from sansmcp_asyncio._server import Serving
-from sansmcp_asyncio._standard import POSIX, standard_streams
+from sansmcp_shared.handlers import Serving
+from sansmcp_shared.pump import Channel, OnEvent, OnWire
+from sansmcp_shared.standard_streams import POSIX, standard_streams
 
 from ._channels import BROKEN, CHUNK, Gate, Outbox, read_all
 from ._client import Home

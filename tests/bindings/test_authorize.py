@@ -22,7 +22,7 @@ from sansmcp.events import (
 )
 from sansmcp.http.client import HttpClient
 from sansmcp.http.connector import HttpConnector
-from sansmcp_asyncio._target_http import authorized
+from sansmcp_shared.http_target import authorized
 
 from .auth_server import Browser, auth_server_beside, get
 from .http_support import closed_port

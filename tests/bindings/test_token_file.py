@@ -13,8 +13,8 @@ import pytest
 from sansmcp import LocalProtocolError
 from sansmcp.auth.registration import Registration
 from sansmcp.auth.tokens import Tokens
-from sansmcp_asyncio import _token_file
-from sansmcp_asyncio._token_file import MAX_SERVERS, FileTokenStore, default_token_file
+from sansmcp_shared import token_file
+from sansmcp_shared.token_file import MAX_SERVERS, FileTokenStore, default_token_file
 
 TOKENS = Tokens(
     access_token="t0ken",
@@ -111,7 +111,7 @@ def test_processes_that_write_at_the_same_time_lose_nothing(tmp_path: Path) -> N
 def test_who_hangs_with_the_lock_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import fcntl
 
-    monkeypatch.setattr(_token_file, "LOCK_WAIT", 0.02)
+    monkeypatch.setattr(token_file, "LOCK_WAIT", 0.02)
     store = FileTokenStore(tmp_path / "tokens.json")
     handle = os.open(tmp_path, os.O_RDONLY)
     try:
@@ -155,7 +155,7 @@ def test_an_entry_of_another_kind_counts_for_nothing(tmp_path: Path, entry: str)
 
 
 def test_the_file_does_not_grow_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sansmcp_asyncio._token_file.MAX_SERVERS", 3)
+    monkeypatch.setattr("sansmcp_shared.token_file.MAX_SERVERS", 3)
     store = FileTokenStore(tmp_path / "t")
     for number in range(5):
         store.keep_tokens(str(number), TOKENS)

@@ -17,7 +17,7 @@ from sansmcp.stdio import RestartPolicy, ShutdownLadder
 from sansmcp.types.lifecycle import ClientCapabilities
 from sansmcp.wire.jsoncodec import JsonCodec, JsonValue
 
-from ._questions import QuestionOptions
+from .questions import QuestionOptions
 
 if TYPE_CHECKING:  # who starts a child process need not load what HTTP is made of
     from ssl import SSLContext

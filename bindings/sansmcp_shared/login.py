@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from sansmcp.auth.tokens import Tokens
     from sansmcp.http.connector import HttpConnector
 
-    from ._base import BaseClient
-    from ._pump import Pump
+    from .client import BaseClient
+    from .pump import Pump
 
 OpenUrl = Callable[[str], object]
 """Shows the user an address. May be a coroutine function; what it returns does not matter, unless False."""

@@ -21,9 +21,9 @@ from sansmcp.stream_listener import MAX_CONNECTIONS, StreamListener, StreamServe
 from sansmcp.websocket import PingPolicy
 from sansmcp.wire.jsoncodec import JsonCodec
 
-from ._http import ListenerPump
-from ._pump import OnEvent, OnWire
-from ._server import Handlers
+from .handlers import Handlers
+from .listening import ListenerPump
+from .pump import OnEvent, OnWire
 
 if TYPE_CHECKING:
     import asyncio

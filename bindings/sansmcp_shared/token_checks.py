@@ -13,14 +13,14 @@ from sansmcp.clock import ClockPair
 from sansmcp.events import VerifyToken
 from sansmcp.http.server import HttpServer
 
-from ._server import Workers
+from .workers import Workers
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Task
 
     from sansmcp.auth.resource_server import Verifier
 
-    from ._pump import Pump
+    from .pump import Pump
 
 _THREADS: Final = 4
 """For verifiers that are plain functions: they are not to wait for slow handlers."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar, cast
@@ -21,8 +21,6 @@ from sansmcp.types.lifecycle import (
 )
 from sansmcp.types.methods import Method
 
-from ._waiting import together
-
 if TYPE_CHECKING:  # who is asked nothing need not load what can be asked
     import asyncio
 
@@ -35,7 +33,7 @@ if TYPE_CHECKING:  # who is asked nothing need not load what can be asked
     from sansmcp.types.roots import ListRootsRequestParams, ListRootsResult
     from sansmcp.types.sampling import CreateMessageRequestParams, CreateMessageResult
 
-    from ._pump import Pump
+    from .pump import Pump
 
 R = TypeVar("R")
 Answered: TypeAlias = R | Mapping[str, Any] | Awaitable[R | Mapping[str, Any]]
@@ -65,7 +63,7 @@ class QuestionOptions(TypedDict, total=False):
     """Whether an accepted form gets the defaults of the fields that it lacks. **False** unless given."""
 
 
-class Callbacks:
+class Callbacks(ABC):
     """The callbacks of one client. Without one for everything that is asked, it is left to the events."""
 
     spans: SpanHook | None = None
@@ -114,25 +112,14 @@ class Callbacks:
         self._start(event, engine, pump)
         return True
 
+    @abstractmethod
     def _start(self, event: InputRequired, engine: ClientEngine, pump: Pump) -> None:
-        task = pump.loop.create_task(self._answer(event, engine, pump))
-        self._tasks[event.round] = task
-        task.add_done_callback(lambda _: self._tasks.pop(event.round))
+        """Answer all that `event` asks."""
 
     def stop(self) -> None:
         """Look for no more answers."""
         for task in self._tasks.values():
             task.cancel()
-
-    async def _answer(self, event: InputRequired, engine: ClientEngine, pump: Pump) -> None:
-        # A callback that was cancelled, but not from here, gives no answer and no error.
-        cause: Exception = McpError(ErrorCode.INTERNAL_ERROR, "the client gave up to look for an answer")
-        try:
-            await together(pump.loop, *(self._answer_one(k, event, engine, pump) for k in event.requests))
-        except Exception as raised:
-            cause = raised
-        if event.round.open:
-            self._refuse(event.round, cause, engine, pump)
 
     def _refuse(self, round_: Round, cause: Exception, engine: ClientEngine, pump: Pump) -> None:
         now = pump.loop.time()
@@ -153,19 +140,8 @@ class Callbacks:
         refusal.__cause__ = cause
         engine.refuse_input(round_, refusal, now=now)
 
-    async def _answer_one(self, key: str, event: InputRequired, engine: ClientEngine, pump: Pump) -> None:
-        question = event.requests[key]
-        answer = self._by_method[question.method](question.params)
-        if inspect.isawaitable(answer):
-            answer = await answer
-        now = pump.loop.time()
-        engine.provide_input(event.round, {key: answer}, now=now, apply_defaults=self._defaults)
-        pump.soon()
 
-
-def take_callbacks(
-    options: Mapping[str, Any], kind: type[Callbacks] = Callbacks
-) -> tuple[Callbacks, dict[str, Any]]:
+def take_callbacks(options: Mapping[str, Any], kind: type[Callbacks]) -> tuple[Callbacks, dict[str, Any]]:
     """What answers questions, and the engine's options: the others, and what is declared by it."""
     rest = {name: value for name, value in options.items() if name not in QuestionOptions.__annotations__}
     callbacks = kind(cast(QuestionOptions, options))

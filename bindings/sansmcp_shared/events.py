@@ -7,7 +7,7 @@ from typing import Self
 
 from sansmcp.events import Event, LimitHit, SessionEnded
 
-from ._waiting import Flag
+from .flag import Flag
 
 
 class BaseEvents:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from sansmcp.types.subscriptions import SubscriptionFilter
 
-    from ._base import BaseClient
+    from .client import BaseClient
 
 Change = ListChanged | ResourceUpdated | SubscriptionInterrupted | ChangesMissed
 """What a subscription brings: what changed, and, with `relisten`, that it was interrupted."""

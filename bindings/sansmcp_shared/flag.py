@@ -1,9 +1,8 @@
-"""Ways to wait, on any loop that makes futures and tasks."""
+"""A way to wait, on any loop that makes futures."""
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import asyncio
@@ -41,22 +40,3 @@ class Flag:
             await future
         finally:
             self._waiting.discard(future)
-
-
-async def together(loop: asyncio.AbstractEventLoop, *coroutines: Coroutine[Any, Any, object]) -> None:
-    """Await all of them at once. The first that raises ends the others, and that is raised."""
-    own = getattr(loop, "together", None)
-    if own is not None:  # a loop that is not asyncio's
-        await own(*coroutines)
-        return
-    import asyncio
-
-    first: BaseException | None = None
-    try:
-        async with asyncio.TaskGroup() as group:
-            for coroutine in coroutines:
-                group.create_task(coroutine)
-    except BaseExceptionGroup as raised:
-        first = raised.exceptions[0]
-    if first is not None:
-        raise first

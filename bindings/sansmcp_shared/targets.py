@@ -13,8 +13,8 @@ from sansmcp.session.era import TransportKind
 from sansmcp.stdio import Command, child_environment
 from sansmcp.types.lifecycle import Implementation
 
-from ._options import ConnectOptions, EngineOptions, HttpClientOptions, StdioOptions
-from ._questions import Callbacks, take_callbacks
+from .options import ConnectOptions, EngineOptions, HttpClientOptions, StdioOptions
+from .questions import Callbacks, take_callbacks
 
 if TYPE_CHECKING:
     import asyncio
@@ -64,8 +64,8 @@ def client_engine(
     loop: asyncio.AbstractEventLoop,
     info: Implementation | None,
     options: EngineOptions,
+    kind: type[Callbacks],
     transport: TransportKind = TransportKind.STREAM,
-    kind: type[Callbacks] = Callbacks,
 ) -> tuple[float, ClientEngine, Callbacks]:
     """The loop's time, an engine with it, and what answers the questions that the engine tells of."""
     now, me = loop.time(), info or Implementation("sansmcp", __version__)

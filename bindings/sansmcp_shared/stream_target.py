@@ -14,7 +14,7 @@ from sansmcp.types.lifecycle import Implementation
 from sansmcp.websocket import DEFAULT_PINGS, PingPolicy
 from sansmcp.ws_client import WebSocketClient
 
-from ._target import WEBSOCKET
+from .targets import WEBSOCKET
 
 
 def stream_client(

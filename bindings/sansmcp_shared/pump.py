@@ -24,7 +24,7 @@ from sansmcp.ops import (
     Write,
 )
 
-from ._waiting import Flag
+from .flag import Flag
 
 if TYPE_CHECKING:  # a client need not load what a server is made of, nor the other way round
     import asyncio

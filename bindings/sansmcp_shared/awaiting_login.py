@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 from sansmcp.events import AuthorizationUrlReady
 from sansmcp.http.url import Url
 
-from ._login import HOST, PATH, Login, granted, login_of, may_be, own_place, shown
+from .login import HOST, PATH, Login, granted, login_of, may_be, own_place, shown
 
 if TYPE_CHECKING:
     import asyncio
 
     from sansmcp.auth.tokens import Tokens
 
-    from ._client import Client
+    from .awaiting_client import AwaitingClient
 
 
 class Catches(Protocol):
@@ -105,7 +105,7 @@ async def _free(catcher: Catches, place: Url) -> bool:
     return True
 
 
-async def log_in(client: Client) -> Tokens:
+async def log_in(client: AwaitingClient) -> Tokens:
     """Come by a token for the server of `client`, which was connected with ``auth``, if it has none yet.
 
     Cancelling it ends the attempt, unless somebody else waits for it. Raises `AuthorizationFailed`, and

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 from sansmcp.errors import ConnectionEnded, LocalProtocolError
 from sansmcp.events import AuthorizationUrlReady
 from sansmcp.http.url import Url
-from sansmcp_asyncio._login import (
+from sansmcp_shared.login import (
     HOST,
     MAX_VISITS,
     PATH,

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import trio
 
-from sansmcp_asyncio._authorize import AwaitingLogin, Catches
-from sansmcp_asyncio._login import MAX_HEAD, MAX_VISITS, VISIT_WAIT, Visit, address
+from sansmcp_shared.awaiting_login import AwaitingLogin, Catches
+from sansmcp_shared.login import MAX_HEAD, MAX_VISITS, VISIT_WAIT, Visit, address
 
 from ._channels import BROKEN
 from ._loop import TrioLoop, TrioTask

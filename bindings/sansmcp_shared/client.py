@@ -23,18 +23,18 @@ from sansmcp.session.calls import Call
 from sansmcp.session.era import Evidence, Verdict
 from sansmcp.types.lifecycle import Implementation, ServerCapabilities
 
-from ._events import BaseEvents
-from ._listen import EVENTS_OF_CHANGES, BaseChanges
-from ._pump import OnEvent, Pump, Transport
-from ._questions import Callbacks
-from ._waiting import Flag
+from .changes import EVENTS_OF_CHANGES, BaseChanges
+from .events import BaseEvents
+from .flag import Flag
+from .pump import OnEvent, Pump, Transport
+from .questions import Callbacks
 
 if TYPE_CHECKING:
     import asyncio
 
     from sansmcp.spans import Span, SpanHook
 
-    from ._login import Login
+    from .login import Login
 
 
 class BaseClient(ABC):

@@ -19,7 +19,7 @@ from sansmcp.session.rounds import Answer, Round
 from sansmcp.session.suspended import SuspendedCall
 from sansmcp.wire.jsoncodec import JsonValue
 
-from ._options import ListOptions, Options
+from .options import ListOptions, Options
 
 if TYPE_CHECKING:
     from sansmcp.types.completion import CompleteResult, Reference

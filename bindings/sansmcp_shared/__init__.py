@@ -1,0 +1,5 @@
+"""What the bindings are made of, whichever loop they are for.
+
+Nothing in it knows a loop: where one is needed, it is whatever has the few methods of asyncio's that are
+called here. Not public: names may change. What an application needs of it, the bindings give it.
+"""
