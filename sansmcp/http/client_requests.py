@@ -361,14 +361,13 @@ class Requests(Streams):
 
     def _take_value(self, ex: ClientExchange, value: dict[str, Any] | list[Any]) -> None:
         """Take a decoded message that came in `ex`."""
-        call = ex.call
-        if call is not None and "method" not in value and isinstance(value, dict):
+        if ex.awaited and isinstance(value, dict):
             if "error" in value:
-                if ex.awaited and self._take_error(ex, value):
+                if self._take_error(ex, value):
                     return
-            elif ex.modern and ex.message["method"] == Method.LIST_TOOLS:
-                if ex.awaited and _same(value.get("id"), ex):
-                    self._look_at_tools(ex, value.get("result"))
+            elif ex.modern and ex.message["method"] == Method.LIST_TOOLS and _same(value.get("id"), ex):
+                self._look_at_tools(ex, value.get("result"))
+        call = ex.call
         # What a legacy server asks on the stream of a call, it asks for that call.
         origin = ex.id if call is None or call.internal else call
         self.engine.receive_message(value, now=self._now, origin=origin)

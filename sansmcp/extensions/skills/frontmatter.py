@@ -38,6 +38,7 @@ _REFUSED: Final[Mapping[str, str]] = {
 }
 _MAX_LINES: Final = 1024
 _MAX_DIGITS: Final = 300
+"""Of a number: to read one of many takes more than linear time. Past it: refused."""
 _OTHER_BREAKS: Final = frozenset("\r\x85\u2028\u2029\0")
 """What ends a line for some readers of YAML, and for others does not."""
 

@@ -61,7 +61,7 @@ _MOST_INTERVAL: Final = 86_400_000
 """Milliseconds, a day: nobody waits longer between two looks."""
 _MAX_KEYS: Final = 1024
 """Questions that one task may ask. Past it: the call fails."""
-_PLAIN: Final = (None, "complete")  # no set: what is looked for may be any JSON value
+_PLAIN: Final = (None, modern.COMPLETE)  # no set: what is looked for may be any JSON value
 _OUTCOME: Final = frozenset({modern.INPUT_REQUESTS, "result", "error"})
 """Members of a `DetailedTask` that the first word of a task does not have: there they mean nothing."""
 

@@ -356,7 +356,7 @@ class _Running:
             return False
         raw = to_wire(result, LATEST)
         kind = raw.setdefault(modern.RESULT_TYPE, modern.COMPLETE)
-        if kind != "complete":
+        if kind != modern.COMPLETE:
             raise LocalProtocolError(f"{self.detached!r}: a task does not end with {kind!r}")
         raw.setdefault("content", [])
         try:
