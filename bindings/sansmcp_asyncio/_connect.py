@@ -1,30 +1,24 @@
-"""How a client comes to be: of a child process here, of a server over HTTP in `_connect_http`."""
+"""How a client comes to be."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import Unpack, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from sansmcp.session.era import TransportKind
+from sansmcp.events import Event
 from sansmcp.stdio import Command, StdioClient
 from sansmcp.types.lifecycle import Implementation
 from sansmcp_shared.options import ConnectOptions
 from sansmcp_shared.pump import OnEvent, OnWire, Pump
-from sansmcp_shared.targets import (
-    OF_SOCKET,
-    OF_WEBSOCKET,
-    SOCKET,
-    WEBSOCKET,
-    client_engine,
-    command_of,
-    sort_out,
-    sort_out_by,
-)
+from sansmcp_shared.targets import Core, Target, client_engine, target_of
 
 from ._client import Client, Opening
-from ._process import Child
 from ._together import AsyncioCallbacks
+
+if TYPE_CHECKING:
+    from sansmcp.http.connector import HttpConnector
+    from sansmcp_shared.login import Login
 
 
 def connect(
@@ -52,66 +46,44 @@ def connect(
     `ConnectionEnded` with exit code and last words, or another `SansmcpError`. Nothing is left behind
     by then.
     """
-    if isinstance(target, str) and target.lower().startswith((*WEBSOCKET, *SOCKET)):
-        return _to_stream(target, info, on_event, on_wire, options)
-    url = target if isinstance(target, str) and target.lower().startswith(("http://", "https://")) else None
-    common, own = sort_out(options, "a child process" if url is None else "a URL", url is None)
+    to = target_of(target, options)
 
     async def start(loop: asyncio.AbstractEventLoop) -> Client:
-        now, engine, callbacks = client_engine(loop, info, common, AsyncioCallbacks)
-        core = StdioClient(engine, command, now=now, restart=own.get("restart"), ladder=own.get("ladder"))
+        now, engine, callbacks = client_engine(loop, info, to.common, AsyncioCallbacks, to.kind)
+        core = to.core(engine, now)
         client = Client(
             engine,
-            lambda deliver: Pump(
-                core,
-                loop,
-                deliver,
-                on_wire=on_wire,
-                spawn=lambda pump, op: Child(pump, core, op, own.get("stderr")),
-            ),
+            lambda deliver: _pump(core, to, loop, deliver, on_wire),
             on_event=on_event,
             callbacks=callbacks,
+            login=_login(core, to.own) if "auth" in to.own else None,
         )
         await client.open(core.start)
         return client
 
-    async def reach(loop: asyncio.AbstractEventLoop) -> Client:
-        from ._connect_http import open_http
-
-        now, engine, callbacks = client_engine(loop, info, common, AsyncioCallbacks, TransportKind.HTTP)
-        return await open_http(
-            loop, engine, now, cast(str, url), own, on_event=on_event, on_wire=on_wire, callbacks=callbacks
-        )
-
-    if url is not None:
-        from sansmcp.http.url import parse_url
-
-        parse_url(url)
-        return Opening(reach)
-    command = command_of(target, own)
     return Opening(start)
 
 
-def _to_stream(
-    url: str,
-    info: Implementation | None,
-    on_event: OnEvent | None,
+def _pump(
+    core: Core,
+    to: Target,
+    loop: asyncio.AbstractEventLoop,
+    deliver: Callable[[Event], None],
     on_wire: OnWire | None,
-    options: ConnectOptions,
-) -> Opening:
-    from sansmcp_shared.stream_target import check_stream
+) -> Pump:
+    if isinstance(core, StdioClient):
+        from ._process import Child
 
-    from ._connect_streams import open_stream
-
-    websocket = url.lower().startswith(WEBSOCKET)
-    kind = "a WebSocket" if websocket else "a socket"
-    common, own = sort_out_by(options, kind, OF_WEBSOCKET if websocket else OF_SOCKET)
-    check_stream(url, own)
-
-    async def reach(loop: asyncio.AbstractEventLoop) -> Client:
-        now, engine, callbacks = client_engine(loop, info, common, AsyncioCallbacks)
-        return await open_stream(
-            loop, engine, now, url, own, on_event=on_event, on_wire=on_wire, callbacks=callbacks
+        stderr = to.own.get("stderr")
+        return Pump(
+            core, loop, deliver, on_wire=on_wire, spawn=lambda pump, op: Child(pump, core, op, stderr)
         )
+    from ._net import net_pump
 
-    return Opening(reach)
+    return net_pump(core, loop, deliver, on_wire, to.tls)
+
+
+def _login(core: Core, own: Mapping[str, Any]) -> Login:
+    from ._login import AsyncioLogin
+
+    return AsyncioLogin.of(cast("HttpConnector", core), own)

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, cast
 from sansmcp.events import Event
 from sansmcp.http.connector import HttpConnector
 from sansmcp.ops import Connect, ConnectUnix
+from sansmcp_shared.connector_pump import ConnectorPump
 from sansmcp_shared.network import HAPPY_EYEBALLS, in_turn, network_problem, peer_of
-from sansmcp_shared.pump import Channel, ManyPump, OnWire, Pump
+from sansmcp_shared.pump import Channel, OnWire, Pump
 
 if TYPE_CHECKING:
     from sansmcp.dialing import DialingClient
@@ -23,33 +24,21 @@ _TLS_GOODBYE = 1.0
 """Seconds for a server to say that it saw the end of TLS."""
 
 
-class NetPump(ManyPump):
-    """Drives a connector."""
+def net_pump(
+    core: HttpConnector | DialingClient,
+    loop: asyncio.AbstractEventLoop,
+    deliver: Callable[[Event], None],
+    on_wire: OnWire | None,
+    tls: Callable[[], ssl.SSLContext],
+) -> Pump:
+    """What drives `core`, whose connections are sockets; `tls` is asked when it speaks TLS."""
 
-    def __init__(
-        self,
-        connector: HttpConnector,
-        loop: asyncio.AbstractEventLoop,
-        deliver: Callable[[Event], None],
-        *,
-        on_wire: OnWire | None,
-        tls: Callable[[], ssl.SSLContext],
-    ) -> None:
-        super().__init__(
-            connector,
-            loop,
-            deliver,
-            reads=connector.wants_data,
-            takes=lambda: connector.takes_data,
-            on_wire=on_wire,
-            connect=lambda pump, op: Socket(pump, connector, op, tls),
-        )
-        self._connector = connector
+    def connect(pump: Pump, op: Connect | ConnectUnix) -> Socket:
+        return Socket(pump, core, op, tls)
 
-    def abort(self) -> None:
-        if self.failure is None:
-            self.input(self._connector.abort)
-        super().abort()
+    if isinstance(core, HttpConnector):
+        return ConnectorPump(core, loop, deliver, on_wire=on_wire, connect=connect)
+    return Pump(core, loop, deliver, on_wire=on_wire, connect=connect)
 
 
 class Socket(asyncio.Protocol, Channel):

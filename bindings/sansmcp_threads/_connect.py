@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Unpack, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
+from sansmcp.events import Event
 from sansmcp.stdio import Command, StdioClient
 from sansmcp.types.lifecycle import Implementation
 from sansmcp_shared.options import ConnectOptions
 from sansmcp_shared.pump import OnEvent, OnWire
-from sansmcp_shared.targets import SOCKET, WEBSOCKET, client_engine, command_of, sort_out
+from sansmcp_shared.targets import Core, Target, client_engine, target_of
 
 from ._client import Client
 from ._loop import Loop
-from ._process import Child
 from ._pump import ThreadPump
 from ._questions import ThreadCallbacks
+
+if TYPE_CHECKING:
+    from sansmcp.http.connector import HttpConnector
+    from sansmcp_shared.login import Login
 
 
 def connect(
@@ -33,33 +37,39 @@ def connect(
     not take long; those that answer questions have a thread of their own. What they raise is logged.
     Without a context, call `Client.close`.
     """
-    if isinstance(target, str) and target.lower().startswith((*WEBSOCKET, *SOCKET)):
-        from ._connect_streams import open_stream
-
-        return open_stream(target, info, options, on_event=on_event, on_wire=on_wire)
-    url = target if isinstance(target, str) and target.lower().startswith(("http://", "https://")) else None
-    common, own = sort_out(options, "a child process" if url is None else "a URL", url is None)
-    if url is not None:
-        from sansmcp.http.url import parse_url
-
-        from ._connect_http import open_http
-
-        parse_url(url)
-        return open_http(url, info, common, own, on_event=on_event, on_wire=on_wire)
-    command = command_of(target, own)
+    to = target_of(target, options)
     with Loop() as loop:
-        now, engine, callbacks = client_engine(loop.as_asyncio, info, common, ThreadCallbacks)
-        core = StdioClient(engine, command, now=now, restart=own.get("restart"), ladder=own.get("ladder"))
+        now, engine, callbacks = client_engine(loop.as_asyncio, info, to.common, ThreadCallbacks, to.kind)
+        core = to.core(engine, now)
         client = Client(
             engine,
-            lambda deliver: ThreadPump(
-                core,
-                loop.as_asyncio,
-                deliver,
-                on_wire=on_wire,
-                spawn=lambda pump, op: Child(cast(ThreadPump, pump), core, op, own.get("stderr")),
-            ),
+            lambda deliver: _pump(core, to, loop, deliver, on_wire),
             on_event=on_event,
             callbacks=callbacks,
+            login=_login(core, to.own) if "auth" in to.own else None,
         )
         return client.open(core.start)
+
+
+def _pump(
+    core: Core, to: Target, loop: Loop, deliver: Callable[[Event], None], on_wire: OnWire | None
+) -> ThreadPump:
+    if isinstance(core, StdioClient):
+        from ._process import Child
+
+        return ThreadPump(
+            core,
+            loop.as_asyncio,
+            deliver,
+            on_wire=on_wire,
+            spawn=lambda pump, op: Child(cast(ThreadPump, pump), core, op, to.own.get("stderr")),
+        )
+    from ._net import net_pump
+
+    return net_pump(core, loop, deliver, on_wire, to.tls)
+
+
+def _login(core: Core, own: Mapping[str, Any]) -> Login:
+    from ._login import ThreadLogin
+
+    return ThreadLogin.of(cast("HttpConnector", core), own)

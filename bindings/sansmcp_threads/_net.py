@@ -10,49 +10,42 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from sansmcp.events import Event
 from sansmcp.http.connector import HttpConnector
 from sansmcp.ops import Connect, ConnectUnix
+from sansmcp_shared.connector_pump import ConnectorPump
 from sansmcp_shared.network import HAPPY_EYEBALLS, in_turn, network_problem, peer_of
-from sansmcp_shared.pump import OnWire
+from sansmcp_shared.pump import OnWire, Pump
 
 from ._loop import Loop
-from ._pump import ThreadManyPump, ThreadPump
+from ._pump import ThreadPump
 from ._sockets import Stream
 
 if TYPE_CHECKING:
     from sansmcp.dialing import DialingClient
 
 
-class NetPump(ThreadManyPump):
-    """Drives a connector."""
+class _ConnectorPump(ThreadPump, ConnectorPump):
+    """The same for HTTP."""
 
-    def __init__(
-        self,
-        connector: HttpConnector,
-        loop: Loop,
-        deliver: Callable[[Event], None],
-        *,
-        on_wire: OnWire | None,
-        tls: Callable[[], ssl.SSLContext],
-    ) -> None:
-        super().__init__(
-            connector,
-            loop.as_asyncio,
-            deliver,
-            reads=connector.wants_data,
-            takes=lambda: connector.takes_data,
-            on_wire=on_wire,
-            connect=lambda pump, op: Socket(self, connector, op, tls),
-        )
-        self._connector = connector
 
-    def abort(self) -> None:
-        if self.failure is None:
-            self.input(self._connector.abort)
-        super().abort()
+def net_pump(
+    core: HttpConnector | DialingClient,
+    loop: Loop,
+    deliver: Callable[[Event], None],
+    on_wire: OnWire | None,
+    tls: Callable[[], ssl.SSLContext],
+) -> ThreadPump:
+    """What drives `core`, whose connections are sockets; `tls` is asked when it speaks TLS."""
+
+    def connect(pump: Pump, op: Connect | ConnectUnix) -> Socket:
+        return Socket(cast(ThreadPump, pump), core, op, tls)
+
+    if isinstance(core, HttpConnector):
+        return _ConnectorPump(core, loop.as_asyncio, deliver, on_wire=on_wire, connect=connect)
+    return ThreadPump(core, loop.as_asyncio, deliver, on_wire=on_wire, connect=connect)
 
 
 class Socket(Stream):

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from sansmcp.errors import ConnectionEnded
 from sansmcp_shared.flag import Flag
-from sansmcp_shared.pump import ManyPump, Pump
+from sansmcp_shared.pump import Pump
 
 from ._loop import Loop, Signal
 
@@ -29,7 +29,3 @@ class ThreadPump(Pump):
 
     def _interrupted(self) -> None:
         self._break(ConnectionEnded("a thread was interrupted amid its work"))
-
-
-class ThreadManyPump(ThreadPump, ManyPump):
-    """The same for many connections."""

@@ -2,40 +2,23 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from sansmcp.client import ClientEngine
 from sansmcp.events import Event
-from sansmcp.session.era import TransportKind
 from sansmcp.stdio import Command, StdioClient
 from sansmcp.types.lifecycle import Implementation
 from sansmcp_shared.options import ConnectOptions
-from sansmcp_shared.pump import OnEvent, OnWire, Pump, Transport
-from sansmcp_shared.targets import (
-    OF_SOCKET,
-    OF_WEBSOCKET,
-    SOCKET,
-    WEBSOCKET,
-    client_engine,
-    command_of,
-    sort_out,
-    sort_out_by,
-)
+from sansmcp_shared.pump import OnEvent, OnWire, Pump
+from sansmcp_shared.targets import Core, Target, client_engine, target_of
 
 from ._client import Client, Opening
 from ._loop import TrioLoop
-from ._process import Child
 from ._questions import TrioCallbacks
 
 if TYPE_CHECKING:
     from sansmcp.http.connector import HttpConnector
     from sansmcp_shared.login import Login
-
-Deliver = Callable[[Event], None]
-Made = tuple[Transport, Callable[[Deliver], Pump]]
-"""A transport, and what makes a pump for it."""
 
 
 def connect(
@@ -52,104 +35,43 @@ def connect(
     instead. What ends the context is raised as it is, in no group. When a scope around it is cancelled,
     a child process is killed at once. What callbacks raise is logged.
     """
-    kind = TransportKind.STREAM
-    make: Callable[[TrioLoop, ClientEngine, float], Made]
-    if isinstance(target, str) and target.lower().startswith((*WEBSOCKET, *SOCKET)):
-        from sansmcp_shared.stream_target import check_stream
-
-        websocket = target.lower().startswith(WEBSOCKET)
-        common, own = sort_out_by(
-            options,
-            "a WebSocket" if websocket else "a socket",
-            OF_WEBSOCKET if websocket else OF_SOCKET,
-        )
-        check_stream(target, own)
-        make = _to_stream(target, own, on_wire)
-    elif isinstance(target, str) and target.lower().startswith(("http://", "https://")):
-        from sansmcp.http.url import parse_url
-
-        kind = TransportKind.HTTP
-        common, own = sort_out(options, "a URL", False)
-        parse_url(target)
-        make = _to_url(target, own, on_wire)
-    else:
-        common, own = sort_out(options, "a child process", True)
-        make = _to_child(command_of(target, own), own, on_wire)
+    to = target_of(target, options)
 
     async def open_on(loop: TrioLoop) -> Client:
-        now, engine, callbacks = client_engine(loop.as_asyncio, info, common, TrioCallbacks, kind)
-        core, pump = make(loop, engine, now)
+        now, engine, callbacks = client_engine(loop.as_asyncio, info, to.common, TrioCallbacks, to.kind)
+        core = to.core(engine, now)
         client = Client(
             engine,
-            pump,
+            lambda deliver: _pump(core, to, loop, deliver, on_wire),
             on_event=on_event,
             callbacks=callbacks,
-            login=_login(core, own) if "auth" in own else None,
+            login=_login(core, to.own) if "auth" in to.own else None,
         )
-        await client.open(core.start)  # type: ignore[union-attr]  # clients have it
+        await client.open(core.start)
         return client
 
     return Opening(open_on)
 
 
-def _login(core: Transport, own: Mapping[str, Any]) -> Login:
+def _pump(
+    core: Core, to: Target, loop: TrioLoop, deliver: Callable[[Event], None], on_wire: OnWire | None
+) -> Pump:
+    if isinstance(core, StdioClient):
+        from ._process import Child
+
+        return Pump(
+            core,
+            loop.as_asyncio,
+            deliver,
+            on_wire=on_wire,
+            spawn=lambda pump, op: Child(loop, pump, core, op, to.own.get("stderr")),
+        )
+    from ._net import net_pump
+
+    return net_pump(core, loop, deliver, on_wire, to.tls)
+
+
+def _login(core: Core, own: Mapping[str, Any]) -> Login:
     from ._login import TrioLogin
 
     return TrioLogin.of(cast("HttpConnector", core), own)
-
-
-def _to_child(
-    command: Command, own: Mapping[str, Any], on_wire: OnWire | None
-) -> Callable[[TrioLoop, ClientEngine, float], Made]:
-    def make(loop: TrioLoop, engine: ClientEngine, now: float) -> Made:
-        core = StdioClient(engine, command, now=now, restart=own.get("restart"), ladder=own.get("ladder"))
-        return core, lambda deliver: Pump(
-            core,
-            loop.as_asyncio,
-            deliver,
-            on_wire=on_wire,
-            spawn=lambda pump, op: Child(loop, pump, core, op, own.get("stderr")),
-        )
-
-    return make
-
-
-def _to_url(
-    url: str, own: Mapping[str, Any], on_wire: OnWire | None
-) -> Callable[[TrioLoop, ClientEngine, float], Made]:
-    def make(loop: TrioLoop, engine: ClientEngine, now: float) -> Made:
-        from sansmcp_shared.http_target import http_connector
-
-        from ._net import NetPump
-
-        core = http_connector(engine, url, now, **own)
-        return core, lambda deliver: NetPump(core, loop, deliver, on_wire=on_wire, tls=_tls(own))
-
-    return make
-
-
-def _to_stream(
-    url: str, own: Mapping[str, Any], on_wire: OnWire | None
-) -> Callable[[TrioLoop, ClientEngine, float], Made]:
-    def make(loop: TrioLoop, engine: ClientEngine, now: float) -> Made:
-        from sansmcp_shared.stream_target import stream_client
-
-        from ._net import Socket
-
-        core = stream_client(engine, url, now, **own)
-        return core, lambda deliver: Pump(
-            core,
-            loop.as_asyncio,
-            deliver,
-            on_wire=on_wire,
-            connect=lambda pump, op: Socket(loop, pump, core, op, _tls(own)),
-        )
-
-    return make
-
-
-def _tls(own: Mapping[str, Any]) -> Callable[[], ssl.SSLContext]:
-    from sansmcp_shared.network import default_tls
-
-    context: ssl.SSLContext | None = own.get("ssl")
-    return default_tls if context is None else lambda: context

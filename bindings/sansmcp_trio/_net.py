@@ -12,8 +12,9 @@ import trio
 from sansmcp.events import Event
 from sansmcp.http.connector import HttpConnector
 from sansmcp.ops import Connect, ConnectUnix
+from sansmcp_shared.connector_pump import ConnectorPump
 from sansmcp_shared.network import network_problem, peer_of
-from sansmcp_shared.pump import Channel, ManyPump, OnWire, Pump
+from sansmcp_shared.pump import Channel, OnWire, Pump
 
 from ._channels import BROKEN, Gate, Outbox
 from ._channels import CHUNK as _CHUNK
@@ -27,33 +28,21 @@ _TURNS = 10
 """Turns of trio in which a socket has taken what it takes at once."""
 
 
-class NetPump(ManyPump):
-    """Drives a connector."""
+def net_pump(
+    core: HttpConnector | DialingClient,
+    loop: TrioLoop,
+    deliver: Callable[[Event], None],
+    on_wire: OnWire | None,
+    tls: Callable[[], ssl.SSLContext],
+) -> Pump:
+    """What drives `core`, whose connections are sockets; `tls` is asked when it speaks TLS."""
 
-    def __init__(
-        self,
-        connector: HttpConnector,
-        loop: TrioLoop,
-        deliver: Callable[[Event], None],
-        *,
-        on_wire: OnWire | None,
-        tls: Callable[[], ssl.SSLContext],
-    ) -> None:
-        super().__init__(
-            connector,
-            loop.as_asyncio,
-            deliver,
-            reads=connector.wants_data,
-            takes=lambda: connector.takes_data,
-            on_wire=on_wire,
-            connect=lambda pump, op: Socket(loop, pump, connector, op, tls),
-        )
-        self._connector = connector
+    def connect(pump: Pump, op: Connect | ConnectUnix) -> Socket:
+        return Socket(loop, pump, core, op, tls)
 
-    def abort(self) -> None:
-        if self.failure is None:
-            self.input(self._connector.abort)
-        super().abort()
+    if isinstance(core, HttpConnector):
+        return ConnectorPump(core, loop.as_asyncio, deliver, on_wire=on_wire, connect=connect)
+    return Pump(core, loop.as_asyncio, deliver, on_wire=on_wire, connect=connect)
 
 
 class Socket(Channel):
