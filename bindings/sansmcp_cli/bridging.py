@@ -119,7 +119,7 @@ async def _forget_events(client: Client) -> None:
 
 
 def bridge(target: Target, words: list[str], settings: Settings, listening: Listening | None) -> None:
-    """Serve `target` on standard streams or where it is listened for, whichever era each side speaks."""
+    """Serve `target` on standard streams or where `listening` says, whichever era each side speaks."""
     no_more(words)
 
     def tell(text: str) -> None:

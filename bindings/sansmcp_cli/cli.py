@@ -101,8 +101,8 @@ def _listening_options(body: Callable[..., None]) -> Callable[..., None]:
 
 def _listening(given: dict[str, Any]) -> Listening | None:
     """Where to listen; None: on standard streams."""
-    if not any(value or value == "" for value in given.values()):
-        return None
+    if all(value in (None, False, ()) for value in given.values()):
+        return None  # without what it takes to listen, which takes its time to import
     from .listening import listening_of
 
     return listening_of(given)
@@ -339,7 +339,7 @@ def serve(
     debug: bool,
     **listening: Any,
 ) -> None:
-    """Serve an App on standard input and output, over HTTP, at WebSockets or at a socket.
+    """Serve an App on standard streams, over HTTP, at WebSockets or at a socket.
 
     TARGET is module:name or file.py:name; the name is `app` when it is left out. Without TARGET a
     small demo server is served.
@@ -361,7 +361,7 @@ def serve(
 @_command("[SERVER]")
 @_listening_options
 def bridge(target: Target, words: list[str], settings: Settings, **listening: Any) -> None:
-    """Serve a server to clients of the other era: on standard streams, over HTTP, at WebSockets, at a socket.
+    """Serve a server to clients of the other era: on standard streams or where it listens.
 
     Whatever the server speaks, it can be used by clients of every revision. What one era has and the
     other lacks is told on standard error with --trace.

@@ -62,6 +62,7 @@ _FITS: Final[Mapping[str, tuple[Kind, ...]]] = {
     "allow_origin": ("http", "websocket"),
 }
 """What each of the other options goes with."""
+_NOT_GIVEN: Final = (None, False, ())
 
 
 class Told(TypedDict, total=False):
@@ -75,7 +76,7 @@ class Told(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class Listening:
-    """What the options say of a server that is listened for."""
+    """What the options say of a server that listens."""
 
     kind: Kind
     place: str
@@ -101,17 +102,19 @@ class Listening:
         bare = host[1:-1] if bracketed else host
         port = int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 6 else -1
         if not bare or (":" in bare and not bracketed) or not 0 <= port < 65536:
-            where = f"--{self.kind} {one_line(self.place, 80)}"
+            where = f"--{self.kind} {one_line(self.place, 80)}".rstrip()
             raise usage(f"{where}: give PORT, HOST:PORT or [IPV6]:PORT; port 0 is any that is free")
         return bare, port
 
     def socket(self) -> Path:
         """Of a unix socket. Raises CommandError for a place where there can be none."""
-        path = Path(self.place).absolute()
         if not hasattr(socket, "AF_UNIX"):
             raise usage("--unix: this system has no unix sockets")
+        if not self.place:
+            raise usage("--unix: give the path of the socket")
+        path = Path(self.place).absolute()
         if path.exists() and not path.is_socket():
-            raise usage(f"--unix {self.place}: something else is there, and is left as it is")
+            raise usage(f"--unix {self.place}: something else is there; choose another path")
         return path
 
     def url(self, port: int) -> str:
@@ -167,13 +170,15 @@ def listening_of(given: Mapping[str, Any]) -> Listening | None:
     """Where to listen; None: on standard streams. Raises CommandError for options that do not go together."""
     kinds = [kind for kind in KINDS if given[kind] is not None]
     if len(kinds) > 1:
-        raise usage(f"give either {' or '.join(f'--{kind}' for kind in kinds)}, not {len(kinds)} of them")
+        raise usage(f"give only one of {', '.join(f'--{kind}' for kind in kinds)}")
     rest = {name: given[name] for name in _FITS}
     for name, fits in _FITS.items():
-        if rest[name] and not set(kinds) & set(fits):
+        if rest[name] not in _NOT_GIVEN and not set(kinds) & set(fits):
             *some, last = (f"--{kind}" for kind in fits)
             known = f"{', '.join(some)} or {last}" if some else last
             raise usage(f"--{name.replace('_', '-')} goes with {known}")
+    if rest["old_sse"] and rest["stateless"]:
+        raise usage("give either --old-sse or --stateless: HTTP+SSE needs sessions")
     return Listening(kind=kinds[0], place=given[kinds[0]], **rest) if kinds else None
 
 
@@ -185,7 +190,8 @@ async def serve_at(app: App, listening: Listening, **told: Unpack[Told]) -> None
             made = _serving(app, listening, told)
             await stack.enter_async_context(made)
         except LocalProtocolError as error:
-            raise usage(f"--{listening.kind} {listening.place}: {one_line(str(error))}") from None
+            option = "--old-sse" if listening.old_sse else f"--{listening.kind} {listening.place}"
+            raise usage(f"{option}: {one_line(str(error))}") from None
         except OSError as error:
             raise _cannot_listen(listening, error) from error
         url = listening.url(made.port)

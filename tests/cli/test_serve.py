@@ -157,7 +157,7 @@ def test_where_it_listens(place: str, command: str, folder: Path) -> None:
             ran = invoke("call", url, "word", "--mode", mode)
             assert (ran.code, ran.out) == (0, "found\n"), ran.err
         process.send_signal(number)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=60)
     assert process.returncode == code
     assert "Traceback" not in err
     assert not (folder / "socket").exists()
@@ -182,7 +182,7 @@ def test_the_trace_of_a_server_of_websockets_is_of_all_its_clients(folder: Path)
         for _ in range(2):
             assert invoke("call", url, "word").code == 0
         process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=60)
     for line in (
         "← GET /mcp HTTP/1.1",
         "→ HTTP/1.1 101",
@@ -197,7 +197,7 @@ def test_the_trace_of_a_server_of_websockets_is_of_all_its_clients(folder: Path)
     ("place", "told"),
     [
         ("no/such/folder", "cannot listen: there is no such folder"),
-        ("mine.py", "something else is there, and is left as it is"),
+        ("mine.py", "something else is there; choose another path"),
         ("x" * 200, "cannot listen: AF_UNIX path too long"),
     ],
 )
