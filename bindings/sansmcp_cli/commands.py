@@ -16,6 +16,7 @@ from sansmcp.types.lifecycle import declares
 
 from . import documents
 from .arguments import object_from_words, split_pairs, typed_pairs
+from .explain import ANSWER
 from .failures import ANSWERED_ERROR, CommandError, usage
 from .session import asking, run
 from .settings import Settings
@@ -171,10 +172,8 @@ def call(
     pairs = split_pairs(given) if arguments is None else {}
     subject = f"tools/call {one_line(name, 128)!r}"
     progress = _Progress(questions)
-    hints: list[str] = []
-    from . import render
 
-    async def work(client: Client) -> tuple[CallToolResult, Any]:
+    async def work(client: Client) -> tuple[CallToolResult, Any, str]:
         _require(client, "tools", subject)
         values = arguments
         if values is None:
@@ -182,16 +181,24 @@ def call(
         async with _suggesting(client, "tools", name):
             with asking(subject):
                 result = await client.call_tool(name, values, on_progress=progress)
-        if result.is_error and name in render.call_result(result):
-            # how some servers say that there is no such tool
-            hints.append(await _like_it(client, "tools", name))
-        return result, documents.wire(result, client.revision)
+        hint = await _why(result, client, name, questions) if result.is_error else ""
+        return result, documents.wire(result, client.revision), hint
 
     try:
-        (result, raw), connected = _ask(target, settings, work, questions=questions)
+        (result, raw, hint), connected = _ask(target, settings, work, questions=questions)
     finally:
         progress.end()
-    _show_call(result, raw, connected, settings, subject, next(filter(None, hints), ""))
+    _show_call(result, raw, connected, settings, subject, hint)
+
+
+async def _why(result: CallToolResult, client: Client, name: str, questions: Questions | None) -> str:
+    """What to do about a failure of which servers tell in a text only; empty where that is not known."""
+    from . import render
+
+    text = render.call_result(result)
+    if questions is None and "elicitation" in text.lower():
+        return ANSWER
+    return await _like_it(client, "tools", name) if name in text else ""
 
 
 def _show_call(

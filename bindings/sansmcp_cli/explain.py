@@ -28,6 +28,8 @@ from .failures import ANSWERED_ERROR, INTERRUPTED, NO_CONNECTION, TIMED_OUT, USA
 from .text import one_line
 
 _CANNOT_START = "cannot start "
+ANSWER_AT_TERMINAL = "it asks its user something: answer on a terminal"
+ANSWER = f"{ANSWER_AT_TERMINAL}, or with --answer FIELD=VALUE"
 
 
 def from_call(error: SansmcpError, subject: str) -> CommandError:
@@ -104,11 +106,14 @@ def _asks_for(error: McpError) -> str:
     """What to do where the server wants to ask for something first, and nobody can be asked."""
     data = error.data if error.code == ErrorCode.MISSING_CLIENT_CAPABILITY else None
     needed = data.get("requiredCapabilities") if isinstance(data, dict) else None
-    wanted = needed.get("elicitation") if isinstance(needed, dict) else None
+    if not isinstance(needed, dict):
+        return ""
+    if {"sampling", "roots"} & needed.keys():
+        return "; this command has neither a model nor folders to offer"
+    wanted = needed.get("elicitation")
     if not isinstance(wanted, dict):
         return ""
-    answers = "; it asks its user something: answer on a terminal"
-    return answers if "url" in wanted else f"{answers}, or with --answer FIELD=VALUE"
+    return f"; {ANSWER_AT_TERMINAL if 'url' in wanted else ANSWER}"
 
 
 def _details(error: McpError) -> dict[str, Any]:

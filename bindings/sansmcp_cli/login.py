@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from sansmcp.errors import AuthorizationProblem, LocalProtocolError
+from sansmcp.errors import AuthorizationFailed, AuthorizationProblem, LocalProtocolError
 
 from . import documents
+from .explain_http import from_http
 from .failures import usage
 from .settings import Settings
 from .targets import HttpTarget, StreamTarget, Target
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 VARIABLE: Final = "SANSMCP_TOKENS"
 """Names the file of tokens, in the place of the usual one."""
+
+_OPEN: Final = "it was connected to without tokens: maybe nobody has to log in there"
 
 
 def token_store(environ: Mapping[str, str] = os.environ) -> FileTokenStore:
@@ -149,7 +152,12 @@ def login(target: Target, words: list[str], settings: Settings, options: LoginOp
     async def work(client: Client) -> tuple[dict[str, Any], Tokens | None]:
         from sansmcp_asyncio import log_in
 
-        return documents.connection(client), await log_in(client)
+        try:
+            tokens = await log_in(client)
+        except AuthorizationFailed as error:  # it was connected to without any
+            failure = from_http(error, server.name)
+            raise failure.saying(f"{failure.message}; {_OPEN}") from error
+        return documents.connection(client), tokens
 
     _forget(auth, server)
     connected, tokens = run(server, settings, work, auth={"auth": auth, "open_url": show})

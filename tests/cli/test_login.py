@@ -16,7 +16,7 @@ import pytest
 
 from tests.bindings.auth_server import AuthServer, auth_server
 
-from .run import DEMO, invoke
+from .run import DEMO, invoke, serve_http
 
 pytestmark = pytest.mark.req("AA11", "T9")
 
@@ -130,6 +130,13 @@ def test_a_server_that_lets_everybody_in_gives_tokens_all_the_same(
     server.open = True
     assert invoke("login", server.url).code == 0
     assert len(browser) == 1
+
+
+def test_a_server_that_knows_no_tokens(tmp_path: Path) -> None:
+    with serve_http(cwd=tmp_path) as (url, _):
+        ran = invoke("login", url)
+    assert ran.code == 3
+    assert ran.first_error.endswith("; it was connected to without tokens: maybe nobody has to log in there")
 
 
 def test_no_secret_is_shown(server: AuthServer) -> None:
