@@ -119,3 +119,15 @@ def invoke(*args: str, env: Mapping[str, str] | None = None, stdin: str | None =
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return Ran(result.exit_code, result.stdout, result.stderr)
+
+
+def patiently(word: str, *args: str) -> tuple[Ran, int]:
+    """Run it with a ``--timeout`` that is longer each time, until `word` is in its errors; and with which.
+
+    For what a server says before it is given up, however slow the machine is.
+    """
+    for seconds in (1, 5, 25, 60):
+        ran = invoke(args[0], "--timeout", str(seconds), *args[1:])
+        if word in ran.err:
+            return ran, seconds
+    raise AssertionError(f"{word!r} was not told within a minute")

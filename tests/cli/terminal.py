@@ -18,6 +18,9 @@ _OWN_TERMINAL = (
 )
 """So that Ctrl-C is a signal."""
 
+_LONGEST = 120.0
+"""Seconds after which it is given up: no verdict depends on how fast it goes."""
+
 CTRL_C = "\x03"
 CTRL_D = "\x04"
 
@@ -54,7 +57,7 @@ def talk(
     os.close(follower)
     shown, seen = b"", 0
     left = [(wait.replace("\n", "\r\n").encode(), keys.encode()) for wait, keys in steps]
-    end = time.monotonic() + 30
+    end = time.monotonic() + _LONGEST
     try:
         while time.monotonic() < end:
             if not select.select([leader], [], [], 0.5)[0]:
@@ -73,7 +76,7 @@ def talk(
     finally:
         os.close(leader)
         try:
-            process.wait(10)
+            process.wait(_LONGEST)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
