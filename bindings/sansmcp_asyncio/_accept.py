@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from ssl import SSLContext
-from typing import TYPE_CHECKING, cast
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from sansmcp.ops import ConnectionId
 from sansmcp_shared.listening import ListenerPump
@@ -15,6 +16,61 @@ from sansmcp_shared.pump import Channel
 if TYPE_CHECKING:
     from sansmcp.http.listener import HttpListener
     from sansmcp.stream_listener import StreamListener
+    from sansmcp_shared.http_server import HttpHandlers
+    from sansmcp_shared.stream_server import StreamHandlers
+
+
+H = TypeVar("H", "HttpHandlers", "StreamHandlers")
+
+
+class Listening(Generic[H]):
+    """A server of sockets for as long as its context lasts."""
+
+    _handlers: H | None = None
+    _server: asyncio.Server
+
+    async def closed(self) -> None:
+        """Return when the server has ended; raise what ended it, if that was a fault of this library.
+
+        Raises RuntimeError outside of the context.
+        """
+        pump = self._started.pump
+        await pump.gone.wait()
+        if pump.failure is not None:
+            raise pump.failure
+
+    @property
+    def _started(self) -> H:
+        if self._handlers is None:
+            raise RuntimeError("the server was not started")
+        return self._handlers
+
+    async def _start(
+        self,
+        handlers: Callable[[asyncio.AbstractEventLoop], H],
+        tls: SSLContext | None,
+        listen: Callable[
+            [asyncio.AbstractEventLoop, Callable[[], Accepted]], Coroutine[Any, Any, asyncio.Server]
+        ],
+    ) -> None:
+        """Begin to listen. Raises RuntimeError a second time."""
+        if self._handlers is not None:
+            raise RuntimeError("a server is started once")
+        loop = asyncio.get_running_loop()
+        made = handlers(loop)
+        self._arrivals = Arrivals(made.pump, made.listener, tls)
+        self._server = await listen(loop, self._arrivals.make)
+        self._handlers = made
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._arrivals.end(self._server)
+        await self._started.stop()
+        await self._server.wait_closed()
 
 
 class Arrivals:

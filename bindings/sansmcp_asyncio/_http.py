@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Self, Unpack
 
 from sansmcp.app import App
-from sansmcp.http.listener import HttpListener, policy_for
-from sansmcp_shared.http_server import HttpHandlers, HttpOptions
+from sansmcp.http.listener import HttpListener
+from sansmcp_shared.http_server import HttpHandlers, HttpOptions, HttpPlace
 from sansmcp_shared.listening import Ready
 
-from ._accept import Arrivals
+from ._accept import Listening
 
 
 async def serve_http(
@@ -33,7 +31,7 @@ async def serve_http(
         await serving.closed()
 
 
-class HttpServing:
+class HttpServing(HttpPlace, Listening[HttpHandlers]):
     """A server over HTTP for as long as the context lasts::
 
         async with HttpServing(app) as serving:
@@ -44,68 +42,17 @@ class HttpServing:
     that takes no time, handlers are cancelled and connections closed.
     """
 
-    def __init__(
-        self, app: App, host: str = "127.0.0.1", port: int = 0, **options: Unpack[HttpOptions]
-    ) -> None:
-        self.host = host
-        """Where it listens."""
-        self.port = port
-        """Where it listens: the real port once the context was entered."""
-        self._app = app
-        self._options = options
-        self._path = options.get("path", "/mcp")
-        self._handlers: HttpHandlers | None = None
-        self._server: asyncio.Server | None = None
-
-    @property
-    def url(self) -> str:
-        """Of the endpoint."""
-        scheme = "http" if self._options.get("ssl") is None else "https"
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{scheme}://{host}:{self.port}{self._path or '/'}"
-
     @property
     def listener(self) -> HttpListener:
         """The machine behind it, for its `stats`. Raises RuntimeError outside of the context."""
-        if self._handlers is None:
-            raise RuntimeError("the server was not started")
-        return self._handlers.listener
-
-    async def closed(self) -> None:
-        """Return when the server has ended; raise what ended it, if that was a fault of this library.
-
-        Raises RuntimeError outside of the context.
-        """
-        if self._handlers is None:
-            raise RuntimeError("the server was not started")
-        pump = self._handlers.pump
-        await pump.gone.wait()
-        if pump.failure is not None:
-            raise pump.failure
+        return self._started.listener
 
     async def __aenter__(self) -> Self:
-        if self._handlers is not None:
-            raise RuntimeError("a server is started once")
-        options: dict[str, Any] = dict(self._options)
-        tls = options.pop("ssl", None)
-        if options.get("policy") is None:
-            options["policy"] = policy_for(self.host)
-        loop = asyncio.get_running_loop()
-        handlers = HttpHandlers(self._app, loop, **options)
-        self._arrivals = Arrivals(handlers.pump, handlers.listener, tls)
-        self._server = await loop.create_server(self._arrivals.make, self.host or None, self.port)
-        self._handlers = handlers
+        options, tls = self._given()
+        await self._start(
+            lambda loop: HttpHandlers(self._app, loop, **options),
+            tls,
+            lambda loop, made: loop.create_server(made, self.host or None, self.port),
+        )
         self.port = self._server.sockets[0].getsockname()[1]
         return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        assert self._server is not None
-        assert self._handlers is not None
-        await self._arrivals.end(self._server)
-        await self._handlers.stop()
-        await self._server.wait_closed()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -10,51 +11,38 @@ from sansmcp.stream_listener import StreamListener
 from sansmcp_shared.listening import Ready
 from sansmcp_shared.stream_server import Plan, StreamHandlers, bind_unix, remove_unix
 
-from ._accept import Arrivals
+from ._accept import Accepted, Listening
 
 
-class SocketServing:
+class SocketServing(Listening[StreamHandlers]):
     """A server of connections for as long as the context lasts. Made by the functions `…_serving`."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._handlers: StreamHandlers | None = None
-        self._server: asyncio.Server | None = None
 
     @property
     def listener(self) -> StreamListener:
         """The machine behind it, for its `stats`. Raises RuntimeError outside of the context."""
-        if self._handlers is None:
-            raise RuntimeError("the server was not started")
-        return self._handlers.listener
+        return self._started.listener
 
     @property
     def port(self) -> int:
         """Where it listens; 0 for a unix socket."""
-        assert self._server is not None
         name = self._server.sockets[0].getsockname()
         return name[1] if isinstance(name, tuple) else 0
 
-    async def closed(self) -> None:
-        """Return when the server has ended; raise what ended it, if that was a fault of this library."""
-        assert self._handlers is not None
-        pump = self._handlers.pump
-        await pump.gone.wait()
-        if pump.failure is not None:
-            raise pump.failure
-
     async def __aenter__(self) -> Self:
-        if self._handlers is not None:
-            raise RuntimeError("a server is started once")
-        plan, loop = self._plan, asyncio.get_running_loop()
-        handlers = StreamHandlers(plan.app, loop, plan.serve, **plan.options)
-        self._arrivals = arrivals = Arrivals(handlers.pump, handlers.listener, plan.tls)
-        if plan.path is not None:
-            self._server = await loop.create_unix_server(arrivals.make, sock=bind_unix(plan.path))
-        else:
-            self._server = await loop.create_server(arrivals.make, plan.host or None, plan.port)
-        self._handlers = handlers
+        plan = self._plan
+        await self._start(
+            lambda loop: StreamHandlers(plan.app, loop, plan.serve, **plan.options), plan.tls, self._listen
+        )
         return self
+
+    async def _listen(self, loop: asyncio.AbstractEventLoop, made: Callable[[], Accepted]) -> asyncio.Server:
+        plan = self._plan
+        if plan.path is None:
+            return await loop.create_server(made, plan.host or None, plan.port)
+        return await loop.create_unix_server(made, sock=bind_unix(plan.path))
 
     async def __aexit__(
         self,
@@ -62,11 +50,7 @@ class SocketServing:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        assert self._server is not None
-        assert self._handlers is not None
-        await self._arrivals.end(self._server)
-        await self._handlers.stop()
-        await self._server.wait_closed()
+        await super().__aexit__(kind, error, traceback)
         if self._plan.path is not None:
             remove_unix(self._plan.path)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from ssl import SSLContext
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from sansmcp.app import App
 from sansmcp.auth.resource_server import ResourceServer
 from sansmcp.events import Event, VerifyToken
 from sansmcp.http.guard import GuardPolicy
 from sansmcp.http.legacy_session import SessionPolicy
-from sansmcp.http.listener import DEFAULT_CONNECTIONS, ConnectionPolicy, HttpListener
+from sansmcp.http.listener import DEFAULT_CONNECTIONS, ConnectionPolicy, HttpListener, policy_for
 from sansmcp.http.old_sse_server import OldSsePaths
 from sansmcp.http.server import HttpServer
 from sansmcp.limits import SERVER_LIMITS, Limits
@@ -112,3 +112,34 @@ class HttpHandlers(Handlers):
             self._tokens.begin(event, self.pump)
         else:
             super()._deliver(event)
+
+
+class HttpPlace:
+    """Where an app is served over HTTP, and how."""
+
+    def __init__(
+        self, app: App, host: str = "127.0.0.1", port: int = 0, **options: Unpack[HttpOptions]
+    ) -> None:
+        super().__init__()
+        self.host = host
+        """Where it listens."""
+        self.port = port
+        """Where it listens: the real port once the context was entered."""
+        self._app = app
+        self._options = options
+        self._path = options.get("path", "/mcp")
+
+    @property
+    def url(self) -> str:
+        """Of the endpoint."""
+        scheme = "http" if self._options.get("ssl") is None else "https"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{scheme}://{host}:{self.port}{self._path or '/'}"
+
+    def _given(self) -> tuple[dict[str, Any], SSLContext | None]:
+        """What `HttpHandlers` are told, and the TLS."""
+        options: dict[str, Any] = dict(self._options)
+        tls = options.pop("ssl", None)
+        if options.get("policy") is None:
+            options["policy"] = policy_for(self.host)
+        return options, tls

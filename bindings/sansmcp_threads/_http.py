@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Unpack
+from typing import Unpack
 
 from sansmcp.app import App
-from sansmcp.http.listener import HttpListener, policy_for
-from sansmcp_shared.http_server import HttpHandlers, HttpOptions
+from sansmcp.http.listener import HttpListener
+from sansmcp_shared.http_server import HttpHandlers, HttpOptions, HttpPlace
 from sansmcp_shared.listening import Ready
 
 from ._accept import Listening, ThreadListenerPump, listen_at
@@ -37,7 +37,7 @@ def serve_http(
         serving.close()
 
 
-class HttpServing(Listening[HttpHandlers]):
+class HttpServing(HttpPlace, Listening[HttpHandlers]):
     """A server over HTTP for as long as the context lasts, driven by a thread of its own::
 
         with HttpServing(app) as serving:
@@ -51,22 +51,8 @@ class HttpServing(Listening[HttpHandlers]):
     def __init__(
         self, app: App, host: str = "127.0.0.1", port: int = 0, **options: Unpack[HttpOptions]
     ) -> None:
-        super().__init__()
+        super().__init__(app, host, port, **options)
         check_threads(options.get("threads", 16))
-        self.host = host
-        """Where it listens."""
-        self.port = port
-        """Where it listens: the real port once the context was entered."""
-        self._app = app
-        self._options = options
-        self._path = options.get("path", "/mcp")
-
-    @property
-    def url(self) -> str:
-        """Of the endpoint."""
-        scheme = "http" if self._options.get("ssl") is None else "https"
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{scheme}://{host}:{self.port}{self._path or '/'}"
 
     @property
     def listener(self) -> HttpListener:
@@ -74,10 +60,7 @@ class HttpServing(Listening[HttpHandlers]):
         return self._started[1].listener
 
     def _start(self, keep: bool) -> None:
-        options: dict[str, Any] = dict(self._options)
-        tls = options.pop("ssl", None)
-        if options.get("policy") is None:
-            options["policy"] = policy_for(self.host)
+        options, tls = self._given()
         self._listen(
             partial(listen_at, self.host, self.port),
             lambda loop: _ThreadHttpHandlers(self._app, loop.as_asyncio, **options),

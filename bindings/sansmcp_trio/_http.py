@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import ssl
 from functools import partial
-from typing import Any, Self, Unpack
+from typing import Self, Unpack
 
 import trio
 
 from sansmcp.app import App
-from sansmcp.http.listener import HttpListener, policy_for
-from sansmcp_shared.http_server import HttpHandlers, HttpOptions
+from sansmcp.http.listener import HttpListener
+from sansmcp_shared.http_server import HttpHandlers, HttpOptions, HttpPlace
 from sansmcp_shared.listening import Ready
 
 from ._accept import Listening
@@ -35,7 +34,7 @@ async def serve_http(
         await serving.closed()
 
 
-class HttpServing(Listening[HttpHandlers]):
+class HttpServing(HttpPlace, Listening[HttpHandlers]):
     """A server over HTTP for as long as the context lasts, which is a nursery::
 
         async with HttpServing(app) as serving:
@@ -46,35 +45,13 @@ class HttpServing(Listening[HttpHandlers]):
     that takes no time, handlers are cancelled and connections closed.
     """
 
-    def __init__(
-        self, app: App, host: str = "127.0.0.1", port: int = 0, **options: Unpack[HttpOptions]
-    ) -> None:
-        super().__init__()
-        self.host = host
-        """Where it listens."""
-        self.port = port
-        """Where it listens: the real port once the context was entered."""
-        self._app = app
-        self._options = options
-        self._path = options.get("path", "/mcp")
-
-    @property
-    def url(self) -> str:
-        """Of the endpoint."""
-        scheme = "http" if self._options.get("ssl") is None else "https"
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{scheme}://{host}:{self.port}{self._path or '/'}"
-
     @property
     def listener(self) -> HttpListener:
         """The machine behind it, for its `stats`. Raises RuntimeError outside of the context."""
         return self._started.listener
 
     async def __aenter__(self) -> Self:
-        options: dict[str, Any] = dict(self._options)
-        tls: ssl.SSLContext | None = options.pop("ssl", None)
-        if options.get("policy") is None:
-            options["policy"] = policy_for(self.host)
+        options, tls = self._given()
         await self._start(
             partial(trio.open_tcp_listeners, self.port, host=self.host or None),
             lambda loop: HttpHandlers(self._app, loop.as_asyncio, **options),
