@@ -7,7 +7,7 @@ from typing import Unpack
 from sansmcp.app import App
 from sansmcp.limits import SERVER_LIMITS, Limits
 from sansmcp.types.lifecycle import Implementation
-from sansmcp_shared.awaiting_memory import open_memory
+from sansmcp_shared.memory import open_memory
 from sansmcp_shared.options import EngineOptions
 from sansmcp_shared.pump import OnEvent, OnWire
 
