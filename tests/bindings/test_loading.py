@@ -1,4 +1,4 @@
-"""What a client and a server over stdio load for one call of a plain tool: nothing that it does not need."""
+"""What is loaded for one call of a plain tool, over stdio and in threads: nothing that it does not need."""
 
 from __future__ import annotations
 
@@ -75,3 +75,41 @@ def test_a_call_over_stdio_loads_nothing_that_it_does_not_need(
     assert types - TYPES == set()
     opposite = {"client": "sansmcp.server", "server": "sansmcp.client"}[side]
     assert opposite not in modules
+
+
+IN_THREADS = """
+import json, sys
+from sansmcp import App
+from sansmcp_threads import connect_memory
+
+app = App("test", "1")
+
+@app.tool()
+def echo(text: str) -> str:
+    return text
+
+with connect_memory(app) as client:
+    assert client.call_tool("echo", {"text": "hi"}).content[0].text == "hi"
+print(json.dumps(list(sys.modules)))
+"""
+
+ALL_SHARED = """
+import importlib, json, pkgutil, sys
+import sansmcp_shared
+
+names = [module.name for module in pkgutil.iter_modules(sansmcp_shared.__path__, "sansmcp_shared.")]
+for name in names:
+    importlib.import_module(name)
+assert "sansmcp_shared.pump" in names
+print(json.dumps(list(sys.modules)))
+"""
+
+
+@pytest.mark.parametrize("code", [IN_THREADS, ALL_SHARED], ids=["threads", "shared"])
+def test_what_is_for_no_loop_loads_none(code: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    loaded = {name.partition(".")[0] for name in json.loads(done.stdout)}
+    assert "sansmcp_shared" in loaded
+    assert loaded & {"asyncio", "trio", "sansmcp_asyncio", "sansmcp_trio"} == set()
