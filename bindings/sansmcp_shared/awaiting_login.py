@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from sansmcp.auth.tokens import Tokens
 
-    from .awaiting_client import AwaitingClient
+    from .awaiting_client import AwaitingClient as Client  # its name where it is public
 
 
 class Catches(Protocol):
@@ -105,7 +105,7 @@ async def _free(catcher: Catches, place: Url) -> bool:
     return True
 
 
-async def log_in(client: AwaitingClient) -> Tokens:
+async def log_in(client: Client) -> Tokens:
     """Come by a token for the server of `client`, which was connected with ``auth``, if it has none yet.
 
     Cancelling it ends the attempt, unless somebody else waits for it. Raises `AuthorizationFailed`, and

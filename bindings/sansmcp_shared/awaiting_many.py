@@ -13,22 +13,22 @@ from sansmcp.wire.jsoncodec import JsonValue
 from .awaiting_client import AwaitingClient
 from .options import Options
 
-C = TypeVar("C", bound=AwaitingClient)
+ClientT = TypeVar("ClientT", bound=AwaitingClient)
 
 
-class AwaitingConnections(ABC, Generic[C]):
+class AwaitingConnections(ABC, Generic[ClientT]):
     """Several servers, for as long as a context lasts."""
 
-    clients: dict[str, C]
+    clients: dict[str, ClientT]
     """The servers that are connected, by the names they were given."""
     failures: dict[str, SansmcpError]
     """Why the others are not."""
-    toolset: Toolset[C]
+    toolset: Toolset[ClientT]
     """The tools of all of them."""
 
     def __init__(
         self,
-        servers: Mapping[str, Callable[[Any], Coroutine[Any, Any, C]]],
+        servers: Mapping[str, Callable[[Any], Coroutine[Any, Any, ClientT]]],
         prefix: Callable[[str], str],
     ) -> None:
         self._servers = servers
@@ -68,7 +68,7 @@ class AwaitingConnections(ABC, Generic[C]):
         except SansmcpError as error:
             self.failures[name] = error
 
-    async def _list(self, name: str, client: C) -> None:
+    async def _list(self, name: str, client: ClientT) -> None:
         try:
             listed = await client.list_tools()
             self.toolset.register(client, listed.tools, prefix=self._prefix(name))
