@@ -79,7 +79,7 @@ def _object(text: str, where: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         raise usage(f"{where}: not usable as JSON: too deep, or a number too long") from None
     if not isinstance(value, dict):
-        raise usage(f"{where}: expected a JSON object of arguments, got {_kind(value)}")
+        raise usage(f"{where}: expected a JSON object, got {_kind(value)}")
     return value
 
 

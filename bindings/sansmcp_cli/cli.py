@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from .failures import usage
-from .options import server_options
-from .program import EXIT_CODES, Program, ServerCommand, keep_signature
+from .options import answer_options, listening_options, server_options
+from .program import EXIT_CODES, Program, ServerCommand
 
 if TYPE_CHECKING:
     from .listening import Listening
@@ -65,91 +64,6 @@ def _command(words: str) -> Callable[[Callable[..., None]], click.Command]:
     return decorate
 
 
-_LISTENING = (
-    click.option("--http", metavar="[HOST:]PORT", help="Serve over HTTP there; port 0 is any that is free."),
-    click.option("--websocket", metavar="[HOST:]PORT", help="Serve WebSockets there."),
-    click.option("--tcp", metavar="[HOST:]PORT", help="Serve a port with a line per message."),
-    click.option("--unix", metavar="PATH", help="Serve a unix socket with a line per message."),
-    click.option("--path", help="Where the endpoint is, of HTTP and WebSockets.  [default: /mcp]"),
-    click.option("--stateless", is_flag=True, help="Over HTTP: serve older clients without sessions, too."),
-    click.option("--old-sse", is_flag=True, help="Speak HTTP+SSE as well, at /sse, for clients of 2024."),
-    click.option("--certfile", metavar="FILE", help="Speak TLS with this certificate (PEM)."),
-    click.option(
-        "--keyfile", metavar="FILE", help="The certificate's key, where it is in a file of its own."
-    ),
-    click.option(
-        "--allow-host",
-        multiple=True,
-        metavar="NAME[:PORT]",
-        help="A name by which clients call this server, beside localhost and HOST; * is any. Repeatable.",
-    ),
-    click.option(
-        "--allow-origin",
-        multiple=True,
-        metavar="ORIGIN",
-        help="Pages that may use it, as https://example.com; * is any. Repeatable.",
-    ),
-)
-"""Where to listen, and for whom."""
-
-
-def _listening_options(body: Callable[..., None]) -> Callable[..., None]:
-    for option in reversed(_LISTENING):
-        body = option(body)
-    return body
-
-
-def _listening(given: dict[str, Any]) -> Listening | None:
-    """Where to listen; None: on standard streams."""
-    if all(value in (None, False, ()) for value in given.values()):
-        return None  # without what it takes to listen, which takes its time to import
-    from .listening import listening_of
-
-    return listening_of(given)
-
-
-_ANSWERS = (
-    click.option(
-        "--answer",
-        "answer",
-        multiple=True,
-        metavar="FIELD=VALUE",
-        help="Answer a field of what the server asks for, with JSON or text. Repeatable.",
-    ),
-    click.option(
-        "--answers", metavar="FILE", help="Answers by their fields, a JSON object; - is standard input."
-    ),
-    click.option("--no-input", is_flag=True, help="Ask nobody: a server gets only what --answer gives."),
-)
-"""What a server gets to hear that asks for something first."""
-
-
-def _answering(body: Callable[..., None]) -> Callable[..., None]:
-    """Add these options, and call `body` with the `questions` for them."""
-
-    def command(
-        target: Target,
-        words: list[str],
-        settings: Settings,
-        answer: tuple[str, ...],
-        answers: str | None,
-        no_input: bool,
-        **rest: Any,
-    ) -> None:
-        from .questions import questions_of, read_given
-
-        if answers == "-" and rest.get("args_file") == "-":
-            raise usage("standard input is read once: give --args-file or --answers a file")
-        given = read_given(answer, answers)
-        questions = questions_of(given, target, no_input=no_input)
-        body(target, words, settings, questions=questions, **rest)
-
-    wrapped = keep_signature(command, body)
-    for option in reversed(_ANSWERS):
-        wrapped = option(wrapped)
-    return wrapped
-
-
 @_command("[SERVER]")
 def probe(target: Target, words: list[str], settings: Settings) -> None:
     """Find out how a server speaks and what it offers.
@@ -184,7 +98,7 @@ def tools(target: Target, words: list[str], settings: Settings, schema: bool) ->
 @click.option(
     "--args-file", metavar="FILE", help="Read the arguments, a JSON object, from a file; - is standard input."
 )
-@_answering
+@answer_options
 def call(
     target: Target,
     words: list[str],
@@ -225,7 +139,7 @@ def resources(target: Target, words: list[str], settings: Settings) -> None:
 
 @_command("[SERVER] URI")
 @click.option("--output", metavar="FILE", help="Write the contents to this file.")
-@_answering
+@answer_options
 def read(
     target: Target,
     words: list[str],
@@ -261,7 +175,7 @@ def prompts(target: Target, words: list[str], settings: Settings) -> None:
 
 
 @_command("[SERVER] NAME [KEY=VALUE]...")
-@_answering
+@answer_options
 def prompt(target: Target, words: list[str], settings: Settings, questions: Questions | None) -> None:
     """Fill in a prompt.
 
@@ -327,7 +241,7 @@ def logout(target: Target, words: list[str], settings: Settings) -> None:
     metavar="REVISION",
     help="Serve only this revision, or legacy, or modern. Repeatable.",
 )
-@_listening_options
+@listening_options
 @click.option("--trace", is_flag=True, help="Show every event and message on standard error, secrets hidden.")
 @click.option("--strict", is_flag=True, help="Take every deviation from the protocol for an error.")
 @click.option("--debug", is_flag=True, help="Show a traceback when something fails.")
@@ -337,7 +251,7 @@ def serve(
     trace: bool,
     strict: bool,
     debug: bool,
-    **listening: Any,
+    listening: Listening | None,
 ) -> None:
     """Serve an App on standard streams, over HTTP, at WebSockets or at a socket.
 
@@ -355,12 +269,12 @@ def serve(
     """
     from .serving import serve_target
 
-    serve_target(target, revisions, _listening(listening), trace=trace, strict=strict)
+    serve_target(target, revisions, listening, trace=trace, strict=strict)
 
 
 @_command("[SERVER]")
-@_listening_options
-def bridge(target: Target, words: list[str], settings: Settings, **listening: Any) -> None:
+@listening_options
+def bridge(target: Target, words: list[str], settings: Settings, listening: Listening | None) -> None:
     """Serve a server to clients of the other era: on standard streams or where it listens.
 
     Whatever the server speaks, it can be used by clients of every revision. What one era has and the
@@ -374,7 +288,7 @@ def bridge(target: Target, words: list[str], settings: Settings, **listening: An
     """
     from .bridging import bridge as run_bridge
 
-    run_bridge(target, words, settings, _listening(listening))
+    run_bridge(target, words, settings, listening)
 
 
 @cli.command(epilog=EXIT_CODES)

@@ -23,8 +23,6 @@ _SEND: Final = "Send this? y: yes, e: edit, d: decline [y] "
 _ACCEPT: Final = "Accept? y: yes, d: decline "
 _VISIT: Final = "Open it? y: in a browser, m: no, I go there myself, d: decline "
 _DONE: Final = "Press Enter when you are done there. "
-
-
 _STRANGE: Final = ", which is not written in plain letters"
 _EMPTY_TEXT: Final = '; "" is an empty text'
 _MAX_URL: Final = 64 * 1024

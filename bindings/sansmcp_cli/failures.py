@@ -48,15 +48,11 @@ class CommandError(Exception):
         self.result: Final = result
         self.trail: Final = tuple(trail)
 
-    def saying(self, message: str) -> CommandError:
-        """The same in other words."""
-        return self._but(message)
-
     def with_last_words(
         self, lines: Sequence[str], hide: Callable[[Any], Any], trail: Sequence[tuple[str, str]] = ()
     ) -> CommandError:
         """The same with the server's last words, and `hide` applied to all that it had a part in."""
-        return self._but(
+        return self.saying(
             hide(self.message),
             notes=[*hide(list(self.notes)), *lines],
             heading="the server's last words:" if lines else "",
@@ -64,7 +60,8 @@ class CommandError(Exception):
             trail=[(step, hide(outcome)) for step, outcome in trail],
         )
 
-    def _but(self, message: str, **changed: Any) -> CommandError:
+    def saying(self, message: str, **changed: Any) -> CommandError:
+        """The same in other words, with what else is `changed`."""
         kept = {name: getattr(self, name) for name in ("notes", "heading", "details", "result", "trail")}
         return CommandError(self.code, self.kind, message, **{**kept, **changed})
 

@@ -62,6 +62,7 @@ _FITS: Final[Mapping[str, tuple[Kind, ...]]] = {
     "allow_origin": ("http", "websocket"),
 }
 """What each of the other options goes with."""
+OPTIONS: Final = (*KINDS, *_FITS)
 _NOT_GIVEN: Final = (None, False, ())
 
 

@@ -44,7 +44,8 @@ def token_store(environ: Mapping[str, str] = os.environ) -> FileTokenStore:
             try:
                 super().keep_tokens(server, tokens)
             except OSError as error:
-                print(f"sansmcp: {_unwritable(self, error)}", file=sys.stderr)
+                reason = error.strerror or type(error).__name__
+                print(f"sansmcp: the tokens cannot be kept in {self.path}: {reason}", file=sys.stderr)
                 raise
 
     try:
@@ -195,7 +196,3 @@ def _forget(auth: OAuth, server: HttpTarget) -> bool:
     except OSError:
         raise usage("the tokens that there are could not be removed") from None
     return known
-
-
-def _unwritable(store: FileTokenStore, error: OSError) -> str:
-    return f"the tokens cannot be kept in {store.path}: {error.strerror or type(error).__name__}"

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Given:
+class Answers:
     """Answers that were given beforehand, by the names of the fields."""
 
     texts: Mapping[str, str]
@@ -61,7 +61,7 @@ class Given:
         }
 
 
-def read_given(pairs: Sequence[str], file: str | None) -> Given:
+def read_answers(pairs: Sequence[str], file: str | None) -> Answers:
     """What ``--answer`` and ``--answers`` say. What is malformed is not quoted: it may be a secret."""
     texts: dict[str, str] = {}
     for number, pair in enumerate(pairs, 1):
@@ -71,10 +71,10 @@ def read_given(pairs: Sequence[str], file: str | None) -> Given:
         if name in texts:
             raise usage(f"--answer: {one_line(name, 60)} is given twice")
         texts[name] = value
-    return Given(texts, {} if file is None else read_object("--answers", file))
+    return Answers(texts, {} if file is None else read_object("--answers", file))
 
 
-def questions_of(given: Given, target: Target, *, no_input: bool) -> Questions | None:
+def questions_of(given: Answers, target: Target, *, no_input: bool) -> Questions | None:
     """Who answers what `target` asks, if anybody does."""
     ask = not no_input and terminal.is_there()
     return Questions(given, _whole_name(target), ask=ask) if ask or given else None
@@ -90,7 +90,7 @@ def _whole_name(target: Target) -> str:
 class Questions:
     """Answers for `server` by what is `given`, and with `ask` by who sits at the terminal."""
 
-    def __init__(self, given: Given, server: str, *, ask: bool) -> None:
+    def __init__(self, given: Answers, server: str, *, ask: bool) -> None:
         self.ask: Final = ask
         """Whether the user is asked, who takes their time."""
         self.failure: CommandError | None = None

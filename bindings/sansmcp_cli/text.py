@@ -72,4 +72,4 @@ def size(count: int) -> str:
     raise AssertionError
 
 
-__all__ = ["first_paragraph", "one_line", "shorten", "size", "visible"]
+__all__ = ["first_paragraph", "instead", "likely", "one_line", "shorten", "size", "visible"]

@@ -171,7 +171,7 @@ USAGE: dict[str, tuple[list[str], str]] = {
     "NaN": (["call", "echo", '{"text": NaN}', *SERVER], "arguments: NaN is no JSON value"),
     "no object": (
         ["call", "echo", "[1]", *SERVER],
-        "arguments: expected a JSON object of arguments, got an array",
+        "arguments: expected a JSON object, got an array",
     ),
     "JSON and pairs": (
         ["call", "echo", "{}", "a=1", *SERVER],
