@@ -128,7 +128,10 @@ def _over_http(target: Target, words: list[str], settings: Settings) -> HttpTarg
     if words:
         raise usage(f"unexpected argument {one_line(words[0], 60)!r}")
     if isinstance(target, StreamTarget):
-        raise usage(f"{target.name}: logging in is for HTTP; give an authorization header, if it takes one")
+        instead = (
+            "give --bearer-env or --header, if it takes one" if target.websocket else "nobody logs in there"
+        )
+        raise usage(f"{target.name}: logging in is for HTTP; {instead}")
     if not isinstance(target, HttpTarget):
         raise usage(f"{target.name} is started here: nobody logs in there; its secrets are given with --env")
     if "authorization" in {name.lower() for name in (*target.headers, *settings.headers)}:

@@ -209,10 +209,9 @@ def named_target(name: str, config: str | None, given: Given = NOTHING_GIVEN) ->
     if unusable is not None:
         raise usage(f"no server named {one_line(name, 80)!r} found, and {unusable.message}")
     where = f"in {config}" if config is not None else f"in {', '.join(PROJECT_FILES)} or your own files"
-    like = likely(name, seen)
-    known = f"; known: {', '.join(sorted(seen)[:20])}" if seen else ""
-    told = f"{f'; {like}' if like else known}; {_LIKE_URL if _looks_like_url(name) else _ELSE}"
-    raise usage(f"no server named {one_line(name, 80)!r} {where}{told}")
+    known = f"known: {', '.join(sorted(seen)[:20])}; " if seen else ""
+    told = likely(name, seen) or known + (_LIKE_URL if _looks_like_url(name) else _ELSE)
+    raise usage(f"no server named {one_line(name, 80)!r} {where}; {told}")
 
 
 def _known(config: str | None) -> str:

@@ -478,7 +478,7 @@ def test_a_slip_in_the_name_of_a_server(tmp_path: Path) -> None:
     file.write_text('{"mcpServers": {"weather": {"command": "x"}, "time": {"command": "x"}}}')
     ran = invoke("tools", "wether", "--config", str(file))
     assert ran.code == 2
-    assert f"no server named 'wether' in {file}; did you mean weather?; " in ran.err
+    assert ran.err == f"sansmcp: no server named 'wether' in {file}; did you mean weather?\n"
 
 
 # no answer ---------------------------------------------------------------------------------------

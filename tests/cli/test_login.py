@@ -156,6 +156,8 @@ def test_no_secret_is_shown(server: AuthServer) -> None:
     [
         (["login", "--", *DEMO], "nobody logs in there"),
         (["logout", "--", *DEMO], "nobody logs in there"),
+        (["login", "tcp://x.example:1"], "nobody logs in there"),
+        (["login", "ws://x.example"], "give --bearer-env or --header"),
         (["login", "https://x.example/mcp", "more"], "unexpected argument"),
         (["login", "https://x.example/mcp", "--header", "Authorization: Bearer x"], "nobody has to log in"),
         (["login", "https://x.example/mcp", "--client-secret-env", "NOPE"], "not set"),
