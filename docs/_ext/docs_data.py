@@ -31,8 +31,8 @@ PACKAGE: Final = Path(sansmcp.__file__).parent
 # limits ------------------------------------------------------------------------------------------
 
 
-COUNTS: Final = frozenset({"max_pending_calls"})
-"""Members of `Limits` that count things although their defaults look like sizes."""
+COUNTS: Final = frozenset({"max_pending_calls", "max_waiting"})
+"""Bounds that count things although their defaults look like sizes."""
 
 SECONDS: Final = frozenset({"window", "delay"})
 """Options that are times although their defaults do not look like it."""
