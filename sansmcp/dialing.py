@@ -204,7 +204,7 @@ class DialingClient(StreamTransport[ClientEngine]):
         if self.state in (DialState.CONNECTING, DialState.UPGRADING):
             self._give_up(error or NetworkFailure(f"{self.address}: {detail}", NetworkProblem.LOST))
             return
-        self._feed()
+        self._feed(rest=True)
         self._timers.clear_all()
         self._input_ended = True
         if self.state is DialState.CLOSING:

@@ -40,7 +40,7 @@ class LineClient(LineTransport[ClientEngine]):
         self._tick(now)
         if conn == self._conn and not self._ended:
             self._decoder.receive_eof()
-            self._feed()
+            self._feed(rest=True)
             self._input_ended = True
             self.engine.connection_lost(now=self._now, detail=detail)
             self._pump()

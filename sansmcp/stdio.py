@@ -253,6 +253,7 @@ class StdioClient(LineTransport[ClientEngine]):
 
     def _gone(self) -> None:
         """The child ended and everything it wrote was read."""
+        self._feed(rest=True)
         code, tail = self._exit or (None, "")
         self._input_ended = True  # also for those who do not see the end of what others hold open
         self._timers.clear_all()

@@ -130,10 +130,14 @@ class StreamTransport(ABC, Generic[E]):
     def _tick(self, now: float) -> None:
         self._now = max(self._now, now)
 
-    def _feed(self) -> None:
-        """Give the engine the messages that are there, as far as it takes any."""
+    def _feed(self, *, rest: bool = False) -> None:
+        """Give the engine the messages that are there, as far as it takes any.
+
+        With `rest` it takes them all, since the peer is gone: what was read before that counts, and is no
+        more than the last reads brought.
+        """
         engine = self.engine
-        while engine.wants_data and not (self._writes_paused and self._waits_for_reader):
+        while rest or (engine.wants_data and not (self._writes_paused and self._waits_for_reader)):
             line = self._next_message()
             if line is None:
                 self._lines_left = False

@@ -58,6 +58,11 @@ CLOSE_TIMEOUT: Final = 2.0
 """Seconds for the peer to say that it saw the end."""
 
 
+def _held(event: Message | LineFault) -> int:
+    """Bytes that it takes while it waits; the smallest ones take more than they have."""
+    return 128 + len(event.head if isinstance(event, LineFault) else event.data)
+
+
 class WebSocketClosed(ConnectionEnded):
     """The WebSocket was closed before the answer came. `code` and `reason` are those of the closing frame.
 
@@ -97,7 +102,7 @@ class WebSocketTransport(StreamTransport[E]):
         """Nothing was received yet."""
         self._inbox: deque[Message | LineFault] = deque()
         self._waiting = 0
-        """Bytes of the messages in the inbox."""
+        """Bytes that the inbox holds."""
         self._pinged: bytes | None = None
         """What the last ping said that is not answered."""
         self._heard = self._asked = self._now
@@ -136,10 +141,8 @@ class WebSocketTransport(StreamTransport[E]):
     def _take(self, frames: Frames) -> None:
         while (event := frames.next_event()) is not None:
             match event:
-                case Message():
-                    self._waiting += len(event.data)
-                    self._inbox.append(event)
-                case LineFault():
+                case Message() | LineFault():
+                    self._waiting += _held(event)
                     self._inbox.append(event)
                 case Pinged():
                     self._pinged = event.payload
@@ -154,10 +157,8 @@ class WebSocketTransport(StreamTransport[E]):
         if not self._inbox:
             return None
         event = self._inbox.popleft()
-        if isinstance(event, LineFault):
-            return event
-        self._waiting -= len(event.data)
-        return event.data
+        self._waiting -= _held(event)
+        return event if isinstance(event, LineFault) else event.data
 
     def _encode(self, data: bytes) -> bytes:
         return self._frames.message(data) if self._frames is not None and self._frames.open else b""

@@ -15,6 +15,7 @@ from sansmcp import (
     ConnectTimeout,
     EraDecided,
     Kill,
+    Limits,
     LocalProtocolError,
     PeerGone,
     RequestFailed,
@@ -40,7 +41,7 @@ class Child(Pump):
     """A stdio transport and the process that the test plays."""
 
     def __init__(self, **options: Any) -> None:
-        engine_options = {k: options.pop(k) for k in ("timeouts", "mode", "prior") if k in options}
+        engine_options = {k: options.pop(k) for k in ("timeouts", "mode", "prior", "limits") if k in options}
         engine = ClientEngine(ME, now=0.0, **engine_options)
         self.stdio = StdioClient(engine, Command(["server", "--x"], {"A": "b"}), now=0.0, **options)
         super().__init__(self.stdio)
@@ -281,6 +282,18 @@ def test_output_that_comes_after_the_exit_is_still_read() -> None:
     child.stdio.receive_eof(child.conn, child.now)
     child.drain()
     assert child.of(PeerGone)
+
+
+@pytest.mark.parametrize("eof", [True, False])
+def test_answers_past_a_limit_count_though_the_child_ended(eof: bool) -> None:
+    child = Child(limits=Limits(max_buffered_events=2), restart=NO_RESTART).modern()
+    calls = [child.stdio.engine.call_tool("t", now=0.0) for _ in range(9)]
+    child.drain()
+    body = {"resultType": "complete", "content": []}
+    answers = [line({"jsonrpc": "2.0", "id": call.request_id, "result": body}) for call in calls]
+    child.stdio.receive_data(child.conn, b"".join(answers), child.now)
+    child.exit(0, eof=eof).advance(1)
+    assert [event.call for event in child.of(ResultReady)] == calls
 
 
 @pytest.mark.case("R-02")

@@ -29,6 +29,8 @@ from sansmcp import (
     RequestReceived,
     ResultReady,
     SessionEnded,
+    SocketClient,
+    TcpAddress,
     Timeouts,
     Write,
 )
@@ -228,6 +230,33 @@ def test_another_connections_bytes_are_not_ours() -> None:
     pump.transport.receive_data(9, line({"jsonrpc": "2.0", "id": 1, "result": DISCOVER}), 0.0)
     pump.drain()
     assert not pump.events
+
+
+@pytest.mark.req("Q7")
+@pytest.mark.parametrize("kind", [LineClient, SocketClient])
+@pytest.mark.parametrize("end", ["eof", "failed"])
+def test_answers_past_a_limit_count_though_the_stream_ended_behind_them(kind: Any, end: str) -> None:
+    engine = ClientEngine(ME, now=0.0, limits=Limits(max_buffered_events=2))
+    if kind is LineClient:
+        transport: Any = LineClient(engine, now=0.0)
+    else:
+        transport = SocketClient(engine, TcpAddress("localhost", 1), now=0.0)
+        transport.start(0.0)
+    pump = Pump(transport)
+    transport.opened(1, 0.0)
+    pump.drain().feed(line({"jsonrpc": "2.0", "id": 1, "result": DISCOVER}))
+    calls = [engine.call_tool("t", now=0.0) for _ in range(9)]
+    pump.drain()
+    body = {"resultType": "complete", "content": []}
+    pump.feed(b"".join(line({"jsonrpc": "2.0", "id": call.request_id, "result": body}) for call in calls))
+    if end == "eof":
+        transport.receive_eof(1, 0.0)
+    else:
+        transport.failed(1, "reset", 0.0)
+    pump.drain()
+    assert [event.call for event in pump.of(ResultReady)] == calls
+    assert not pump.of(RequestFailed)
+    assert transport.finished
 
 
 def test_unread_events_stop_the_reading_and_nothing_is_lost() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -32,6 +33,7 @@ from sansmcp import (
     RequestFailed,
     RequestReceived,
     RestartPolicy,
+    ResultReady,
     SessionEnded,
     Timeouts,
     WebSocketClient,
@@ -47,7 +49,7 @@ from sansmcp.stream_listener import StreamListener, websockets
 from sansmcp.testing import Network
 
 from .stream_support import URL, app, client, network, stats
-from .support import ME
+from .support import DISCOVER, ME, initialize_result
 from .test_wire_websocket import BYTES, CLOSE, PING, PONG, TEXT, close, frame
 from .test_wire_ws_handshake import answer_to, asking
 
@@ -368,6 +370,21 @@ def test_what_the_server_closes_for_is_in_the_error() -> None:
     assert hand.client.finished
 
 
+@MODES
+def test_answers_past_a_limit_count_though_the_server_closed_behind_them(mode: Any) -> None:
+    hand = Hand(engine={"mode": mode, "limits": Limits(max_buffered_events=2)}).agree()
+    hello = initialize_result("2025-11-25") if mode else DISCOVER
+    hand.receive(server_frame(TEXT, json.dumps({"jsonrpc": "2.0", "id": 1, "result": hello}).encode()))
+    calls = [hand.client.engine.call_tool("echo", now=0.0) for _ in range(9)]
+    hand.drain()
+    body = {"resultType": "complete", "content": []}
+    answers = [{"jsonrpc": "2.0", "id": call.request_id, "result": body} for call in calls]
+    frames = [server_frame(TEXT, json.dumps(answer).encode()) for answer in answers]
+    hand.receive(b"".join(frames) + server_frame(CLOSE, b"\x03\xe8"))
+    assert [event.call for event in hand.events if isinstance(event, ResultReady)] == calls
+    assert hand.client.finished
+
+
 def test_a_server_that_sends_bytes() -> None:
     hand = Hand(engine={"mode": Legacy()}).agree(server_frame(BYTES, b"{}"))
     assert isinstance(hand.error, WebSocketClosed)
@@ -605,7 +622,7 @@ def test_what_is_held_is_bounded_while_the_engine_takes_nothing() -> None:
     listener = StreamListener(websockets(app(), limits=Limits(max_open_requests=1)), now=0.0)
     net = Network(listener)
     c = net.add(client())
-    for n in range(2000):
+    for n in range(1500):
         c.engine.call_tool("echo", {"text": "x" * 200 + str(n)}, now=0.0)
     net.run()
     server = next(iter(listener._conns.values()))
@@ -613,3 +630,21 @@ def test_what_is_held_is_bounded_while_the_engine_takes_nothing() -> None:
     assert not server.wants_data
     assert server._waiting < 1 << 20
     assert net.links[0].up.pieces or server._inbox
+
+
+def test_what_was_too_large_counts_in_what_waits() -> None:
+    served = Served(engine={"limits": Limits(max_open_requests=1, max_message=600)}).receive(asking())
+    text = (
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{'
+        b'"io.modelcontextprotocol/protocolVersion":"2026-07-28",'
+        b'"io.modelcontextprotocol/clientCapabilities":{}}}}'
+    )
+    served.receive(frame(TEXT, text))
+    served.events.clear()
+    large = frame(TEXT, b'{"jsonrpc":"2.0","id":2,"method":"' + b"x" * 700 + b'"}')
+    sent = 0
+    while served.server.wants_data and sent < 1000:
+        served.receive(large)
+        sent += 1
+    assert sent < 120
+    assert not served.events

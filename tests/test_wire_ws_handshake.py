@@ -52,6 +52,15 @@ UNFIT = {
     "another upgrade": (asking(upgrade="h2c"), 426, PeerFault.INVALID_UPGRADE),
     "no connection": (asking(connection=None), 400, PeerFault.INVALID_UPGRADE),
     "no key": (asking(sec_websocket_key=None), 400, PeerFault.INVALID_UPGRADE),
+    "a key that is none": (asking(sec_websocket_key="x"), 400, PeerFault.INVALID_UPGRADE),
+    "a key of 15 bytes": (
+        asking(sec_websocket_key=base64.b64encode(b"x" * 15).decode()),
+        400,
+        PeerFault.INVALID_UPGRADE,
+    ),
+    "two keys": (asking(more=f"1\r\nsec-websocket-key: {KEY}"), 400, PeerFault.INVALID_UPGRADE),
+    "two versions": (asking(more="1\r\nsec-websocket-version: 8"), 426, PeerFault.INVALID_UPGRADE),
+    "an upgrade to something like it": (asking(upgrade="websocket2"), 426, PeerFault.INVALID_UPGRADE),
     "no version": (asking(sec_websocket_version=None), 400, PeerFault.INVALID_UPGRADE),
     "another version": (asking(sec_websocket_version="8"), 426, PeerFault.INVALID_UPGRADE),
     "no host": (asking(host=None), 400, PeerFault.INVALID_HTTP_HEAD),
@@ -100,6 +109,25 @@ def test_a_handshake_is_asked_and_answered(size: int) -> None:
     assert base64.b64encode(digest) in answer
     assert b"Sec-WebSocket-Protocol: mcp\r\n" in answer
     assert b"extensions" not in answer.lower()
+
+
+@pytest.mark.case("W-01")
+@pytest.mark.parametrize(
+    ("changes", "subprotocols"),
+    [
+        ({"upgrade": "h2c, WebSocket"}, ("mcp",)),
+        ({"more": "1\r\nupgrade: h2c"}, ("mcp",)),
+        ({"connection": "keep-alive, upgrade"}, ("mcp",)),
+        ({"more": "1\r\nconnection: keep-alive"}, ("mcp",)),
+        ({"more": "1\r\nsec-websocket-protocol: other"}, ("mcp", "other")),
+        ({"sec_websocket_protocol": "other, mcp"}, ("other", "mcp")),
+        ({"sec_websocket_protocol": "MCP"}, ("MCP",)),
+    ],
+)
+def test_fields_may_be_lists_or_repeated(changes: dict[str, str], subprotocols: tuple[str, ...]) -> None:
+    found = ServerHandshake(SERVER_LIMITS).receive_data(asking(**changes))
+    assert isinstance(found, Asked)
+    assert found.subprotocols == subprotocols
 
 
 def test_extensions_are_not_negotiated() -> None:
@@ -178,6 +206,8 @@ def test_an_answer_that_agrees(size: int) -> None:
         ({"sec_websocket_protocol": "soap"}, PeerFault.UNKNOWN_SUBPROTOCOL),
         ({"sec_websocket_protocol": "mcp, mcp"}, PeerFault.UNKNOWN_SUBPROTOCOL),
         ({"sec_websocket_protocol": "\xfc"}, PeerFault.NON_ASCII_HEADER),
+        ({"more": "1\r\nSec-WebSocket-Protocol: mcp"}, PeerFault.INVALID_UPGRADE),
+        ({"upgrade": "websocket\r\nsec-websocket-accept: x"}, PeerFault.INVALID_UPGRADE),
         ({f"x-{n}": "1" for n in range(120)}, PeerFault.HEAD_TOO_LARGE),
     ],
 )

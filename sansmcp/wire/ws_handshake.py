@@ -1,13 +1,14 @@
 """The opening handshake of a WebSocket, over wsproto: one request of HTTP/1.1 and its answer.
 
-Heads are found, bounded and screened as those of HTTP are (see `http1_head`), so that nothing reaches
-wsproto that two readers could read in two ways.
+Heads are found, bounded and screened as those of HTTP are (see `http1_head`), and what wsproto would take
+the last one of is there once, so that no two readers could read them in two ways.
 
 Specification: RFC 6455, sections 1.3, 4 (opening handshake) and 11.3 (headers).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -35,6 +36,9 @@ from .http1_head import (
 SUBPROTOCOL: Final = "mcp"
 
 _OURS: Final = ("host", "upgrade", "connection", "content-length", "transfer-encoding")
+_ONCE: Final = (b"sec-websocket-accept", b"sec-websocket-protocol")
+"""Fields of an answer that must not be repeated."""
+_KEY: Final = re.compile(r"[A-Za-z0-9+/]{21}[AQgw]==")
 _UPGRADE: Final = {"upgrade": "websocket", "sec-websocket-version": "13"}
 
 
@@ -130,6 +134,9 @@ class ClientHandshake:
     def _agree(self, head: bytes, rest: bytes) -> Agreed | Refused:
         if head.count(b"\n") - 2 > self._limits.max_headers:
             return Refused(101, {}, PeerFault.HEAD_TOO_LARGE, "too many header fields")
+        for name in _ONCE:
+            if head.lower().count(b"\n%b:" % name) > 1:
+                return Refused(101, {}, PeerFault.INVALID_UPGRADE, f"more than one {name.decode()}")
         try:
             self._wire.receive_data(head)
             answer = next(self._wire.events(), None)
@@ -169,14 +176,17 @@ class ServerHandshake:
         request = read_request(head, self._limits.max_headers)
         if isinstance(request, HeadProblem):
             return Unfit(request.fault, request.detail, refusal(request.status, request.detail))
-        if "websocket" not in request.headers.get("upgrade", "").lower():
+        if "websocket" not in _tokens(request.headers.get("upgrade", "")):
             detail = "this is a WebSocket: the request must ask for an upgrade to it"
             return Unfit(PeerFault.INVALID_UPGRADE, detail, refusal(426, detail, _UPGRADE))
         if request.content_length != 0 or request.http_version != "1.1":
             detail = "the request of a handshake is one of HTTP/1.1 without a body"
             return Unfit(PeerFault.INVALID_UPGRADE, detail, refusal(400, detail))
+        if not _KEY.fullmatch(request.headers.get("sec-websocket-key", "")):
+            detail = "the key of the handshake must be there once, 16 bytes in base64"
+            return Unfit(PeerFault.INVALID_UPGRADE, detail, refusal(400, detail))
         try:
-            self._wire.receive_data(head)
+            self._wire.receive_data(_plain(request))
             asked = next(self._wire.events(), None)
         except RemoteProtocolError as error:
             hint = error.event_hint
@@ -201,6 +211,17 @@ def refusal(status: int, reason: str, headers: Fields = ()) -> bytes:
     head = encode_response(status, NO_FIELDS, headers)
     framing = b"content-type: text/plain\r\ncontent-length: %d\r\n" % len(body)
     return b"%b%b%b\r\n%b" % (head, framing, CLOSE, body)
+
+
+def _tokens(value: str) -> list[str]:
+    return [part.strip().lower() for part in value.split(",")]
+
+
+def _plain(request: RequestHead) -> bytes:
+    """Its head as wsproto takes it: repeated fields are one, and the upgrade to other things is left out."""
+    headers = {**request.headers, "upgrade": "websocket"}
+    fields = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return f"{request.method} {request.target} HTTP/1.1\r\n{fields}\r\n".encode("ascii")
 
 
 def _excerpt(error: Exception) -> str:
