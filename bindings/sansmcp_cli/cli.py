@@ -119,9 +119,9 @@ def call(
       sansmcp call add --args-file - -- python server.py < arguments.json
       sansmcp call my-server deploy --answer where=staging --answer sure=yes
     """
-    from . import commands
+    from . import calling
 
-    commands.call(target, words, settings, args_file=args_file, questions=questions)
+    calling.call(target, words, settings, args_file=args_file, questions=questions)
 
 
 @_command("[SERVER]")

@@ -6,28 +6,35 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from sansmcp.errors import ConnectionEnded, SansmcpError
+from sansmcp.errors import ConnectionEnded, ErrorCode, SansmcpError
+from sansmcp.types.lifecycle import declares
 
+from . import documents
 from .explain import from_call, from_connect
-from .failures import NO_CONNECTION, TIMED_OUT, CommandError
+from .failures import ANSWERED_ERROR, NO_CONNECTION, TIMED_OUT, CommandError
 from .reach import AuthOptions, announcement, opening, secrets_of
 from .redact import Redactor
 from .settings import Settings
 from .signals import end_on_sigterm
 from .targets import HttpTarget, StreamTarget, Target
+from .text import likely
 from .trace import Garbage, ServerErrors, Trace, Wire
 
 if TYPE_CHECKING:
+    from sansmcp.types.tools import ListToolsResult
     from sansmcp_asyncio import Client
 
     from .bridging import Bridged
     from .questions import Questions
 
 T = TypeVar("T")
+
+_UNKNOWN = (ErrorCode.INVALID_PARAMS, ErrorCode.METHOD_NOT_FOUND, ErrorCode.RESOURCE_NOT_FOUND)
+"""What servers answer to a name that they do not know."""
 
 
 def run(
@@ -122,3 +129,66 @@ def asking(subject: str) -> Iterator[None]:
         yield
     except SansmcpError as error:
         raise from_call(error, subject) from error
+
+
+def answer_from(
+    target: Target,
+    settings: Settings,
+    work: Callable[[Client], Awaitable[T]],
+    *,
+    trail: bool = False,
+    questions: Questions | None = None,
+) -> tuple[T, dict[str, Any]]:
+    """What `work` gets from the server, and whom it is from."""
+
+    async def both(client: Client) -> tuple[T, dict[str, Any]]:
+        found = await work(client)
+        return found, documents.connection(client)
+
+    return run(target, settings, both, trail=trail, questions=questions)
+
+
+def offers(client: Client, capability: str) -> bool:
+    """Whether the server may be asked for these things; one that was not asked yet may."""
+    known = client.server_capabilities
+    return known is None or declares(known, capability)
+
+
+def require(client: Client, capability: str, subject: str) -> None:
+    """Raise CommandError for what the server does not offer."""
+    if not offers(client, capability):
+        message = f"{subject}: the server offers no {capability} (it does not declare the capability)"
+        raise CommandError(ANSWERED_ERROR, "not_offered", message)
+
+
+@asynccontextmanager
+async def suggesting(client: Client, kind: str, name: str) -> AsyncIterator[None]:
+    """Around a request for something by its name: an error of the server names what is like it."""
+    try:
+        yield
+    except CommandError as failure:
+        unknown = failure.kind == "server_error" and failure.details.get("code") in _UNKNOWN
+        hint = await like_it(client, kind, name) if unknown else ""
+        if not hint:
+            raise
+        raise failure.saying(f"{failure.message}; {hint}") from failure.__cause__
+
+
+async def like_it(client: Client, kind: str, name: str) -> str:
+    """Which of the server's names this may be a slip of; empty if it is one of them."""
+    known: list[str] = []
+    with suppress(SansmcpError):
+        match kind:
+            case "tools":
+                known = [tool.name for tool in (await client.list_tools()).tools]
+            case "prompts":
+                known = [prompt.name for prompt in (await client.list_prompts()).prompts]
+            case _:
+                known = [resource.uri for resource in (await client.list_resources()).resources]
+    return "" if name in known else likely(name, known)
+
+
+async def list_tools(client: Client) -> ListToolsResult:
+    """All tools. Raises CommandError."""
+    with asking("tools/list"):
+        return await client.list_tools()
