@@ -153,7 +153,7 @@ class Handlers:
             except Exception as error:
                 step = Raised(error)
             except BaseException as error:
-                # Who is not on asyncio has not loaded it.
+                # Nobody else cancels with this; who is on another loop need not load it.
                 asyncio = sys.modules.get("asyncio")
                 stray = asyncio is not None and isinstance(error, asyncio.CancelledError)
                 if not stray or not invocation.request.open:

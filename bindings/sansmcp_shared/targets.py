@@ -6,11 +6,10 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
-import attrs
-
 from sansmcp import __version__
 from sansmcp.client import ClientEngine
 from sansmcp.errors import LocalProtocolError
+from sansmcp.records import frozen
 from sansmcp.session.era import TransportKind
 from sansmcp.stdio import Command, StdioClient, child_environment
 from sansmcp.types.lifecycle import Implementation
@@ -36,7 +35,7 @@ _SOCKET: Final = ("tcp://", "tls://", "unix:")
 _HTTP: Final = ("http://", "https://")
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Target:
     """What to connect to."""
 

@@ -6,7 +6,6 @@ import os
 import stat
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import trio
 
@@ -21,9 +20,6 @@ from sansmcp_shared.standard_streams import POSIX, standard_streams
 from ._channels import BROKEN, CHUNK, Gate, Outbox, read_all
 from ._client import Home
 from ._loop import TrioLoop
-
-if TYPE_CHECKING:
-    pass
 
 _CONN = 1
 
