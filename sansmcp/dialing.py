@@ -35,7 +35,7 @@ _RETRYABLE: Final = (NetworkProblem.REFUSED, NetworkProblem.UNREACHABLE, Network
 class TcpAddress:
     """A port of a host; with `tls` the connection is secured, for the host of that name.
 
-    Raises LocalProtocolError for a port that is none.
+    Raises LocalProtocolError for a port that is none, and without a host.
     """
 
     host: str
@@ -52,7 +52,7 @@ class TcpAddress:
 
 @attrs.frozen
 class UnixAddress:
-    """The path of a unix socket."""
+    """The path of a unix socket. Raises LocalProtocolError for one that is none."""
 
     path: str
 
@@ -70,8 +70,10 @@ Address: TypeAlias = TcpAddress | UnixAddress
 class DialingClient(StreamTransport[ClientEngine]):
     """A client and the connection it makes. See `StreamTransport` for how to drive it.
 
-    `restart` says whether a connection that is lost is made again; without it none is. A session is
-    never resumed: calls that were open have failed, and a legacy server is greeted anew.
+    `restart` says whether a connection that is lost is made again; without it none is. After as many
+    attempts without success as its limit says there is no other, however long they took: calls wait
+    for them. A session is never resumed: calls that were open have failed, and a legacy server is
+    greeted anew.
     """
 
     def __init__(
@@ -86,6 +88,8 @@ class DialingClient(StreamTransport[ClientEngine]):
         self.address: Final = address
         self._restart = restart
         self._restarts: deque[float] = deque()
+        self._in_vain = 0
+        """Attempts since there was a connection last."""
         self._machine = Machine(DIAL)
         self._connected = False
         """Whether the engine was told to connect: later connections restore it."""
@@ -175,6 +179,7 @@ class DialingClient(StreamTransport[ClientEngine]):
     def _speak(self) -> None:
         """Let the engine speak."""
         self._machine.fire(DialInput.OPEN)
+        self._in_vain = 0
         self._timers.clear(TIMER_CONNECT)
         if self._connected:
             self.engine.connection_restored(now=self._now)
@@ -220,13 +225,14 @@ class DialingClient(StreamTransport[ClientEngine]):
             return False
         while self._restarts and self._restarts[0] <= self._now - policy.window:
             self._restarts.popleft()
-        return len(self._restarts) < policy.limit
+        return max(len(self._restarts), self._in_vain) < policy.limit
 
     def _end(self) -> None:
         """Nothing more is done with the connection."""
         self._timers.clear_all()
+        closed = self.state is DialState.WAITING or not self._conn
         self._machine.fire(DialInput.END)
-        if self._conn:
+        if not closed:
             self._ops.append(Close(self._conn))
 
     def _on_close(self) -> None:
@@ -251,6 +257,7 @@ class DialingClient(StreamTransport[ClientEngine]):
         delay = 0.0
         if self.engine.verdict is not None:
             self._restarts.append(self._now)
+            self._in_vain += 1
             delay = self._restart.delay
         self._timers.set(TIMER_RETRY, self._now + delay, TIMER_RETRY)
 
@@ -262,7 +269,10 @@ class DialingClient(StreamTransport[ClientEngine]):
 
 
 class SocketClient(DialingClient):
-    """A client on a connection that it makes, with a line per message: TCP, TLS, a unix socket."""
+    """A client on a connection that it makes to `address`, with a line per message: TCP, TLS, a unix socket.
+
+    `restart` is as for every `DialingClient`: without it a connection that is lost is not made again.
+    """
 
     _decoder: LineDecoder
 

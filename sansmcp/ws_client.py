@@ -153,12 +153,7 @@ class WebSocketClient(WebSocketTransport[ClientEngine], DialingClient):
     def _on_closed(self, event: Closed) -> None:
         if self.state is DialState.CLOSING and event.code != CloseCode.ABNORMAL:
             return  # the server ends the connection, as the older of the two protocols has it
-        if event.code == CloseCode.ABNORMAL:
-            text = "the server closed the connection without a closing frame"
-        elif event.fault is not None:
-            text = f"the WebSocket was closed, for what the server sent: {event.why}"
-        else:
-            text = f"the server closed the WebSocket: {event.why}"
+        text = event.told("server")
         error = WebSocketClosed(text, code=event.code, reason=event.reason, fault=event.fault)
         self._lost(text, error)
 

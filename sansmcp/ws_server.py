@@ -145,7 +145,7 @@ class WebSocketServer(WebSocketTransport[ServerEngine]):
     def _on_closed(self, event: Closed) -> None:
         if event.fault is not None:
             self._tell(MessageIgnored(event.fault, f"the WebSocket was closed: {event.why}"))
-        self._gone(f"the client closed the WebSocket: {event.why}")
+        self._gone(event.told("client"))
 
     def _on_silent(self, detail: str) -> None:
         assert self._frames is not None

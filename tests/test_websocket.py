@@ -335,6 +335,8 @@ def test_a_client_that_breaks_the_protocol_is_left(data: bytes, fault: PeerFault
     assert served.faults() == [fault]
     assert served.answer.endswith(fault_words(fault))
     assert served.server.finished
+    (ended,) = [event for event in served.events if isinstance(event, SessionEnded)]
+    assert "closed, for what the client sent: 100" in str(ended.error)
 
 
 def fault_words(fault: PeerFault) -> bytes:
@@ -513,6 +515,35 @@ def test_with_a_policy_a_new_connection_is_a_new_conversation(mode: Any) -> None
     assert c.state is DialState.OPEN
     net.cut()
     assert c.finished
+
+
+@pytest.mark.case("W-02")
+def test_attempts_that_take_long_are_no_more_than_others() -> None:
+    """Q-rows of deadlines: a call that waits for a connection ends with the last attempt."""
+    policy = RestartPolicy(delay=1.0, limit=2, window=5.0, legacy=True)
+    hand = Hand(engine={"mode": Legacy(), "timeouts": Timeouts(connect=30.0)}, restart=policy).agree()
+    hello = {"jsonrpc": "2.0", "id": 1, "result": initialize_result("2025-11-25")}
+    hand.receive(server_frame(TEXT, json.dumps(hello).encode()))
+    hand.client.receive_eof(hand.conn, 0.0)
+    call = hand.drain().client.engine.call_tool("echo", now=0.0)
+    hand.drain().advance(61)
+    assert not call.done
+    hand.advance(2)
+    assert call.done
+    assert isinstance(hand.error, NetworkFailure)
+    assert hand.conn == 3
+    assert hand.client.finished
+
+
+def test_an_end_between_two_connections_closes_each_once() -> None:
+    hand = Hand(engine={"mode": Legacy()}, restart=RestartPolicy(delay=1.0, legacy=True)).agree()
+    hello = {"jsonrpc": "2.0", "id": 1, "result": initialize_result("2025-11-25")}
+    hand.receive(server_frame(TEXT, json.dumps(hello).encode()))
+    hand.client.receive_eof(hand.conn, 0.0)
+    assert hand.drain().client.state is DialState.WAITING
+    hand.client.close(0.0)
+    assert hand.drain().client.finished
+    assert [op.conn for op in hand.ops if isinstance(op, Close)] == [1]
 
 
 def test_a_server_that_does_not_come_back() -> None:

@@ -120,6 +120,14 @@ class Closed:
         reason = excerpt(self.reason.encode(), _MAX_SHOWN)
         return f"{self.code}, {words}{f': {reason}' if reason else ''}"
 
+    def told(self, peer: str) -> str:
+        """Who closed and why, for people; `peer` is the role of the other end."""
+        if self.code == CloseCode.ABNORMAL:
+            return f"the {peer} closed the connection without a closing frame"
+        if self.fault is not None:
+            return f"the WebSocket was closed, for what the {peer} sent: {self.why}"
+        return f"the {peer} closed the WebSocket: {self.why}"
+
 
 FrameEvent: TypeAlias = Message | LineFault | Pinged | Ponged | Closed
 
