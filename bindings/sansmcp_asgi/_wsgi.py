@@ -43,6 +43,9 @@ _PIECE: Final = 65_536
 _BY_SERVER: Final = frozenset({"connection", "transfer-encoding", "keep-alive"})
 """Header fields that are between the server and its client: no application may set them."""
 
+_TWICE: Final = frozenset({"HTTP_CONTENT_TYPE", "HTTP_CONTENT_LENGTH"})
+"""What some servers say once more, beside the same without HTTP_."""
+
 
 class StartsResponse(Protocol):
     """What a WSGI server gives an application to begin its response with."""
@@ -56,12 +59,15 @@ class WsgiOptions(TypedDict, total=False):
     path: str | None
     """Where the endpoint is; None for everywhere. **/mcp** unless given."""
     limits: Limits
+    """Bounds of messages, bodies and tables; `SERVER_LIMITS` unless given."""
     policy: GuardPolicy
     """Which hosts and pages are served; unless given, those of this machine only."""
     carriage: GatewayPolicy
     """How long a body may take; how much of the rest is in it is up to the WSGI server."""
     revisions: Sequence[Revision]
+    """What is served, **all** unless given."""
     codec: JsonCodec | None
+    """Reads and writes JSON; `default_codec` unless given."""
     legacy: bool
     """Whether older clients are served, without sessions. **True** unless given."""
     auth: ResourceServer | None
@@ -160,7 +166,8 @@ class _Worker:
         """Answer a request. Raises what the server raised on reading or on sending, when all is done."""
         gateway = self._gateway
         exchange = self._last = self._last + 1
-        response = self._response = _Response(start_response)
+        with_body = environ["REQUEST_METHOD"] != "HEAD"
+        response = self._response = _Response(start_response, with_body=with_body)
         length = _length(environ)
         if isinstance(length, HTTPStatus):
             response.start(StartResponse(exchange, length, (), 0))
@@ -235,8 +242,10 @@ class _Worker:
 class _Response:
     """What is sent: at once if it is a stream, in one piece if it is not."""
 
-    def __init__(self, start_response: StartsResponse | None = None) -> None:
+    def __init__(self, start_response: StartsResponse | None = None, *, with_body: bool = True) -> None:
         self._begin = start_response
+        self._with_body = with_body
+        """False where HTTP has none; some servers would send it nevertheless."""
         self._write: Write | None = None
         self._parts: list[bytes] = []
         self.ended = False
@@ -259,6 +268,8 @@ class _Response:
             self._write = write if op.length is None else None
 
     def send(self, data: bytes) -> None:
+        if not self._with_body:
+            return
         if self._write is None:
             self._parts.append(data)
         elif self.failure is None:
@@ -303,6 +314,8 @@ def _request(environ: Environ, paths: Sequence[str | None]) -> HttpRequest:
 
 def _headers(environ: Environ) -> Iterator[tuple[str, str]]:
     for name, value in environ.items():
+        if name in _TWICE:
+            continue
         if name.startswith("HTTP_"):
             yield name[5:].lower().replace("_", "-"), value
         elif name in ("CONTENT_TYPE", "CONTENT_LENGTH") and value:
