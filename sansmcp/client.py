@@ -77,11 +77,18 @@ class ClientEngine(Extending, Checking):
     `info` is who this client says it is. `capabilities` is what it can be asked for. `mode` is
     `Auto()` (probe, then the newest version in common), `Legacy()` or `Pin(revision)`. `prior` is
     a verdict remembered from an earlier connection to the same server: then nothing is probed, and
-    the first answer that contradicts it drops it. `strict` turns tolerances into faults. With `cache`,
+    the first answer that contradicts it drops it. `transport` is what carries the messages; over HTTP
+    `http_silence` says what no answer to the probe means, ``"legacy"`` (an older server) or ``"error"``.
+    `limits`, `timeouts` and `codec` are `CLIENT_LIMITS`, `Timeouts()` and `default_codec` unless given.
+    Without `send_client_info` a modern server is not told `info`. Without `check_capabilities` a
+    server is asked for what it does not declare, too. `strict` turns tolerances into faults. With `cache`,
     results are kept as long as the server allows, and used again. With `validator`, structured results of
     tools are checked against the output schemas they were listed with; what does not fit is told, and
     with `strict` fails the call. `extensions` are declared, and do what they do. `quirks` are leniencies of
     `sansmcp.quirks`, or names of such; each use is told by `QuirkUsed`.
+
+    Raises LocalProtocolError for a mode that allows no revision, for quirks that are unknown or together with
+    `strict`, and for what no peer could be told.
     """
 
     def __init__(

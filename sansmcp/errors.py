@@ -31,10 +31,13 @@ class ErrorCode(IntEnum):
     RESOURCE_NOT_FOUND = -32002
     """2025-11-25 and earlier; modern peers say `INVALID_PARAMS`."""
     HEADER_MISMATCH = -32020
+    """Modern, over HTTP: the headers of a request do not say what its body says."""
     MISSING_CLIENT_CAPABILITY = -32021
+    """Modern: the request takes something that its client does not declare."""
     UNSUPPORTED_PROTOCOL_VERSION = -32022
+    """Modern: the error's data lists the versions that the server speaks."""
     URL_ELICITATION_REQUIRED = -32042
-    """2025-11-25 only."""
+    """2025-11-25 only: the user has to visit pages first, which the error's data lists."""
 
 
 MODERN_ONLY_CODES: Final = frozenset(
@@ -334,7 +337,11 @@ class CallFailure(SansmcpError):  # noqa: N818  (an end of a call, like McpError
 
 
 class CallTimeout(CallFailure):
-    """No answer within the allowed time; `reason` is the name of the deadline that passed."""
+    """No answer within the allowed time; `reason` is the name of the deadline that passed.
+
+    ``timeout``, ``total_timeout``, ``ack_timeout``, ``round_timeout`` or ``rounds_timeout``, which
+    `Timeouts` sets, or ``task_timeout``, which `ClientTasks` does.
+    """
 
     def __init__(self, message: str, *, reason: str) -> None:
         super().__init__(message)

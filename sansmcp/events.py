@@ -105,6 +105,7 @@ class AbandonRequest(WireEvent):
 
     call: Call
     request_id: RequestId
+    """Of the message to give up: a call may have sent several."""
 
 
 @record
@@ -112,6 +113,7 @@ class Reconnect(WireEvent):
     """Start the peer again, then call the engine's ``connection_restored``."""
 
     reason: str
+    """One line for people."""
 
 
 @record
@@ -201,6 +203,7 @@ class RequestCancelled(Event):
 
     request: IncomingRequest
     reason: str | None
+    """What the peer says of it, for people."""
 
 
 @record
@@ -215,12 +218,18 @@ class NotificationReceived(Event):
 
 @record
 class ProgressReported(Event):
-    """The peer reports progress of a call."""
+    """The peer reports progress of a call.
+
+    Specification: 2026-07-28, basic/patterns/progress.
+    """
 
     call: Call
     progress: float
+    """How far it is, in whatever the peer counts; more each time."""
     total: float | None
+    """How far it will be in the end; None where that is not known."""
     message: str | None
+    """For people."""
 
 
 class Harmless(Enum):
@@ -269,7 +278,9 @@ class DeviationTolerated(Event):
 
     fault: PeerFault
     detail: str
+    """One line for people. May quote a bounded excerpt of the peer's text."""
     call: Call | None = None
+    """The one it happened in, where it belongs to one."""
 
 
 @record
@@ -281,15 +292,17 @@ class QuirkUsed(Event):
     detail: str
     """One line for people."""
     call: Call | None = None
+    """The one it happened in, where it belongs to one."""
 
 
 @record
 class LimitHit(Event):
-    """A bound of `Limits` was reached."""
+    """A bound was reached: one of `Limits`, of a policy, or of whoever else has some."""
 
     limit: str
-    """The name of the member of `Limits`."""
+    """The name of the bound, as ``max_message``."""
     detail: str
+    """One line for people."""
 
 
 @record
@@ -309,6 +322,7 @@ class SessionStarted(Event):
 
     revision: Revision
     peer: Implementation | None
+    """As it says of itself: for display, never for decisions."""
     session: Hashable = None
     """Which one, where the transport has several."""
 
@@ -356,15 +370,18 @@ class EraDecided(Event):
     capabilities: ServerCapabilities | None
     """None where nothing was asked (a pinned or remembered modern version)."""
     instructions: str | None
+    """What the server has to say to a model that uses it."""
     evidence: Sequence[Evidence]
     """What was tried and what came of it, in order."""
 
     @property
     def era(self) -> Era:
+        """That of the verdict."""
         return self.verdict.era
 
     @property
     def revision(self) -> Revision:
+        """That of the verdict."""
         return self.verdict.revision
 
 
@@ -373,6 +390,8 @@ class InputRequired(Event):
     """The server wants to know something before it goes on. Answer with ``provide_input``.
 
     In both eras, whether it asked by a request of its own or by its answer to a call.
+
+    Specification: 2026-07-28, basic/patterns/mrtr.
     """
 
     call: Call | None
@@ -394,7 +413,10 @@ class InputWithdrawn(Event):
 
 @record
 class ElicitationCompleted(Event):
-    """What the user had to do on a page that a server sent them to is done (2025-11-25)."""
+    """What the user had to do on a page that a server sent them to is done (2025-11-25).
+
+    Specification: 2025-11-25, client/elicitation (completion notifications).
+    """
 
     elicitation_id: str
     """That of the question's params."""
@@ -402,11 +424,17 @@ class ElicitationCompleted(Event):
 
 @record
 class LogReceived(Event):
-    """The server logged something."""
+    """The server logged something.
+
+    Specification: 2026-07-28, server/utilities/logging.
+    """
 
     level: str
+    """One of the eight of syslog, from ``debug`` to ``emergency``."""
     logger: str | None
+    """Who in the server says it."""
     data: Any
+    """Any JSON value, commonly text."""
 
 
 class ListKind(Enum):
@@ -419,7 +447,10 @@ class ListKind(Enum):
 
 @record
 class ListChanged(Event):
-    """A list of the server changed; read it again."""
+    """A list of the server changed; read it again.
+
+    Specification: 2026-07-28, basic/patterns/subscriptions.
+    """
 
     kind: ListKind
     call: Call | None = None
@@ -428,9 +459,13 @@ class ListChanged(Event):
 
 @record
 class ResourceUpdated(Event):
-    """A resource that was subscribed to changed, or one that lies inside it."""
+    """A resource that was subscribed to changed, or one that lies inside it.
+
+    Specification: 2026-07-28, server/resources, basic/patterns/subscriptions.
+    """
 
     uri: str
+    """Of what changed."""
     call: Call | None = None
     """The `listen` on which it was told; None for a legacy session where nobody listens."""
 
@@ -452,9 +487,11 @@ class SubscriptionInterrupted(Event):
 
     call: Call
     error: SansmcpError
+    """How it was lost."""
     attempt: int
     """How often it will have been asked for again, counted from 1."""
     retry_at: float
+    """When, in the seconds of ``now``."""
 
 
 @record
@@ -494,11 +531,15 @@ class DeliveryFailed(Event):
     method: str | None
     """The notification's method; None for a response."""
     error: SansmcpError
+    """Why it was not taken."""
 
 
 @record
 class ServerStreamOpened(Event):
-    """A legacy server's own stream is open: it can send requests and notifications at any time."""
+    """A legacy server's own stream is open: it can send requests and notifications at any time.
+
+    Specification: 2025-11-25, basic/transports (listening for messages from the server).
+    """
 
 
 @record
@@ -548,6 +589,7 @@ class AuthorizationGranted(Event):
     """There is a token. What waited for it goes on."""
 
     issuer: str
+    """The authorization server."""
     scopes: tuple[str, ...]
     """What was granted, as far as the authorization server says it."""
     refreshed: bool
@@ -577,7 +619,9 @@ class PeerGone(Event):
     """The server ended or the connection broke; each open call has failed."""
 
     returncode: int | None
+    """The exit status of the process, negative for a signal; None where there is none, or none is known."""
     stderr_tail: str
+    """Its last words on standard error, at most `Limits.max_stderr_tail` bytes."""
     restarting: bool
     """Whether the transport starts it again. Calls made meanwhile wait."""
 

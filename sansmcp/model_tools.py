@@ -4,7 +4,8 @@
     ...(tools=offered.definitions)                  # whatever calls the model
     entry = offered.entry(block.name)               # what the model asks for
 
-Input schemas are passed on as they are.
+Input schemas are passed on as they are. Names that an API would refuse are made to fit, and tools that are
+there for a user interface alone are not offered.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class ModelTools(Generic[S]):
     """Tools as one kind of API takes them, and the way back from the names that it is told."""
 
     definitions: list[Definition]
+    """One for each tool, in the order of the toolset."""
     _entries: Mapping[str, ToolEntry[S]] = attrs.field(repr=False)
 
     def entry(self, name: str) -> ToolEntry[S]:

@@ -79,11 +79,15 @@ class ServerEngine(Publisher):
     """One server connection as a state machine.
 
     `info` is who this server says it is. `capabilities` is what it offers; requests outside them
-    are refused (-32601). `methods` adds methods of your own, `extensions` declares some and serves theirs:
-    to clients only that declare them too (-32021). `revisions` narrows what is served.
-    `show_server_info` stamps `serverInfo` on modern results. With `ids_per_exchange`, request ids are
-    unique per `origin` only: one engine then serves many stateless clients. `check` may refuse a
-    modern request for what its transport knows. `strict` turns tolerances into faults.
+    are refused (-32601). `instructions` are for the client's model. `methods` adds methods of your own,
+    `extensions` declares some and serves theirs: to clients only that declare them too (-32021).
+    `revisions` narrows what is served. `show_server_info` stamps `serverInfo` on modern results. With
+    `ids_per_exchange`, request ids are unique per `origin` only: one engine then serves many stateless
+    clients. `check` may refuse a modern request for what its transport knows. `limits`, `timeouts` and
+    `codec` are `SERVER_LIMITS`, `Timeouts()` and `default_codec` unless given. `strict` turns tolerances
+    into faults.
+
+    Raises LocalProtocolError for a method of the protocol among `methods`, and for two extensions of one id.
     """
 
     def __init__(

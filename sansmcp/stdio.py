@@ -55,7 +55,11 @@ def child_environment(
 
 @frozen
 class Command:
-    """How to start a server. `env` is the child's whole environment: see `child_environment`."""
+    """How to start a server: the program and its arguments, without a shell, in the folder `cwd`.
+
+    `env` is the child's whole environment: see `child_environment`. Without `cwd` it runs in this process's
+    folder. Raises LocalProtocolError without a program.
+    """
 
     argv: Sequence[str]
     env: Mapping[str, str] = attrs.field(factory=dict, repr=False)
@@ -105,7 +109,11 @@ _CLOSE_INPUT, _TERMINATE, _DRAINED, _RESPAWN = "close_input", "terminate", "drai
 
 
 class StdioClient(LineTransport[ClientEngine]):
-    """A client and the process of its server. See `LineTransport` for how to drive it."""
+    """A client and the process of its server, which `command` starts: see `StreamTransport`.
+
+    `restart` says whether a server that ends unasked is started again, `ladder` how long it may take to
+    leave; ``RestartPolicy()`` and ``ShutdownLadder()`` unless given.
+    """
 
     def __init__(
         self,

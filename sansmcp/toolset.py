@@ -54,7 +54,10 @@ class ToolEntry(Generic[S]):
 
 
 class Toolset(Generic[S]):
-    """Tools of any number of servers, in the order in which they were registered."""
+    """Tools of any number of servers, in the order in which they were registered.
+
+    A server is whatever stands for one: an engine, a handle, an address. It is told from others by identity.
+    """
 
     def __init__(self) -> None:
         self._entries: dict[str, ToolEntry[S]] = {}

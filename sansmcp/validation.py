@@ -87,7 +87,7 @@ class UnusableSchemaError(LocalProtocolError):
 
 @frozen(kw_only=True)
 class SchemaLimits:
-    """What a schema may be, at most. Past it, it is not used, and that is told."""
+    """What a schema may be, at most. Past it, it is not used: UnusableSchemaError says why."""
 
     max_depth: int = 64
     """Schemas within schemas."""

@@ -44,6 +44,7 @@ class AsgiOptions(TypedDict, total=False):
     threads: int
     """Threads for handlers that are plain functions, **16** unless given; 0: they run in the loop."""
     limits: Limits
+    """Bounds of messages, bodies and tables; `SERVER_LIMITS` unless given."""
     policy: GuardPolicy
     """Which hosts and pages are served; unless given, those of this machine only."""
     sessions: SessionPolicy | None
@@ -51,7 +52,9 @@ class AsgiOptions(TypedDict, total=False):
     carriage: GatewayPolicy
     """Bounds of slow clients."""
     revisions: Sequence[Revision]
+    """What is served, **all** unless given."""
     codec: JsonCodec | None
+    """Reads and writes JSON; `default_codec` unless given."""
     keep_alive: float | None
     """Seconds of silence after which a client is sent a comment, **15** unless given; None: never."""
     response_timeout: float | None

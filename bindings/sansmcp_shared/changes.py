@@ -47,7 +47,9 @@ class ListenOptions(TypedDict, total=False):
     tools: bool
     """Changes of the list of tools."""
     prompts: bool
+    """Changes of the list of prompts."""
     resource_list: bool
+    """Changes of the list of resources."""
     resources: Iterable[str]
     """Changes of the resources at these URIs."""
     ack_timeout: float

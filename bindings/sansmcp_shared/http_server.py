@@ -38,6 +38,7 @@ class HttpOptions(TypedDict, total=False):
     threads: int
     """Threads for handlers that are plain functions, **16** unless given; 0: they run in the loop."""
     limits: Limits
+    """Bounds of messages, bodies and tables; `SERVER_LIMITS` unless given."""
     policy: GuardPolicy | None
     """Which hosts and pages are served; None: loopback names, and where it listens (`policy_for`)."""
     sessions: SessionPolicy | None
@@ -45,7 +46,9 @@ class HttpOptions(TypedDict, total=False):
     connections: ConnectionPolicy
     """Bounds of the connections."""
     revisions: Sequence[Revision]
+    """What is served, **all** unless given."""
     codec: JsonCodec | None
+    """Reads and writes JSON; `default_codec` unless given."""
     keep_alive: float | None
     """Seconds of silence after which a client is sent a comment, **15** unless given; None: never."""
     response_timeout: float | None
@@ -63,6 +66,7 @@ class HttpOptions(TypedDict, total=False):
     strict: bool
     """Turn tolerances into faults."""
     on_event: OnEvent | None
+    """Called with every event for the application, before anybody else sees it."""
     on_wire: OnWire | None
     """Sees the bytes of all connections."""
 

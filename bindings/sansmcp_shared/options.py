@@ -80,9 +80,11 @@ class EngineOptions(QuestionOptions, total=False):
     """Checks structured results against the output schemas that the tools were listed with; what does
     not fit is told by events, or fails the call where `strict` is set. **None** unless given: no check."""
     timeouts: Timeouts | None
+    """How long it waits for whatever no call says otherwise; ``Timeouts()`` unless given."""
     limits: Limits
+    """Bounds of messages, calls and tables; `CLIENT_LIMITS` unless given."""
     codec: JsonCodec | None
-    """Reads and writes JSON; the fastest there is unless given."""
+    """Reads and writes JSON; `default_codec` unless given."""
     strict: bool
     """Whether tolerances are faults. **False** unless given."""
     extensions: Sequence[Extension]

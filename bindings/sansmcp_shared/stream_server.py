@@ -35,14 +35,19 @@ class StreamOptions(TypedDict, total=False):
     threads: int
     """Threads for handlers that are plain functions, **16** unless given; 0: they run in the loop."""
     limits: Limits
+    """Bounds of messages, calls and tables; `SERVER_LIMITS` unless given."""
     timeouts: Timeouts | None
+    """How long a client is waited for that is asked something; ``Timeouts()`` unless given."""
     revisions: Sequence[Revision]
+    """What is served, **all** unless given."""
     codec: JsonCodec | None
+    """Reads and writes JSON; `default_codec` unless given."""
     max_connections: int
     """Connections at once, **1000** unless given; past it others are ended at once."""
     strict: bool
     """Turn tolerances into faults."""
     on_event: OnEvent | None
+    """Called with every event for the application, before anybody else sees it."""
     on_wire: OnWire | None
     """Sees the bytes of all connections."""
 
@@ -53,7 +58,8 @@ class SocketOptions(StreamOptions, total=False):
     ssl: SSLContext | None
     """Speak TLS with this context."""
     grace: float
-    """Seconds in which answers that are owed may still be given after the client ended its side."""
+    """Seconds in which answers that are owed may still be given after the client ended its side, **10**
+    unless given."""
 
 
 class WebSocketServerOptions(StreamOptions, total=False):
@@ -66,7 +72,7 @@ class WebSocketServerOptions(StreamOptions, total=False):
     policy: GuardPolicy | None
     """Which hosts and pages are served; None: loopback names, and where it listens (`policy_for`)."""
     pings: PingPolicy
-    """When a silent client is asked whether it is there."""
+    """When a silent client is asked whether it is there; ``PingPolicy()`` unless given."""
 
 
 class StreamHandlers(Handlers):

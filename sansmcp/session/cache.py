@@ -90,6 +90,8 @@ class ResponseCache:
     longest ago goes. `max_ttl` is the longest time, in seconds, that any is kept as fresh.
 
     Results are shared between those who ask for them: treat them as read-only.
+
+    Raises LocalProtocolError for a cache without room, or a negative time.
     """
 
     def __init__(

@@ -40,6 +40,7 @@ class Legacy:
     """Open with `initialize`; never probe."""
 
     revisions: tuple[Revision, ...] = LEGACY_REVISIONS
+    """What is offered: the newest of them, and any of them is taken."""
 
 
 @frozen
@@ -109,11 +110,17 @@ class ProbeOutcome:
 
     kind: Outcome
     versions: Sequence[str] = ()
+    """Those that a DiscoverResult lists."""
     code: int = 0
+    """Of a JSON-RPC error."""
     data: Any = None
+    """The same."""
     status: int = 0
+    """Of the HTTP response; 0 where there was none."""
     same_origin: bool = True
+    """Whether a redirect stays at the origin."""
     detail: str = ""
+    """One line for people."""
 
 
 @frozen
@@ -173,6 +180,7 @@ class ProbeContext:
     restarted: bool = False
     """Whether the peer was started anew already."""
     http_silence: Literal["legacy", "error"] = "legacy"
+    """What no answer means over HTTP: an older server, or a failure."""
 
     def newest(self, versions: Sequence[str], era: Era) -> Revision | None:
         """The newest offered revision of `era` that `versions` names and that was not refused."""

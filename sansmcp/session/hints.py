@@ -54,7 +54,8 @@ def read_hints(raw: Mapping[str, Any]) -> Hints:
 class Keep:
     """What a server allows clients: to keep a result for `seconds`, and with `public` for everybody.
 
-    Without `public` only whoever was given it may be given it again.
+    Without `public` only whoever was given it may be given it again. On the wire this is ``ttlMs`` and
+    ``cacheScope``.
     """
 
     seconds: float
@@ -62,10 +63,12 @@ class Keep:
 
     @property
     def ttl_ms(self) -> int:
+        """Whole milliseconds, never below 0."""
         return max(0, int(self.seconds * 1000))
 
     @property
     def scope(self) -> Literal["public", "private"]:
+        """For whom."""
         return "public" if self.public else "private"
 
     def hints(self) -> dict[str, Any]:

@@ -31,7 +31,10 @@ class UsedStates(Protocol):
 
 
 class UsedInMemory:
-    """Remembers in this process. With more than `limit` states in their time no further one opens."""
+    """Remembers in this process. With more than `limit` states in their time no further one opens.
+
+    Raises LocalProtocolError for a `limit` below 1.
+    """
 
     def __init__(self, limit: int = 65_536) -> None:
         if limit < 1:
