@@ -81,7 +81,7 @@ def from_connect(error: SansmcpError, server: str, *, pinned: bool = False) -> C
             return CommandError(
                 NO_CONNECTION,
                 "server_gone",
-                f"{server}: {told} before it was connected; is it an MCP server on stdio?",
+                f"{server}: {told} before it was connected; {_is_it(server)}",
                 details={"returncode": error.returncode},
             )
         case HttpFailure():
@@ -93,6 +93,15 @@ def from_connect(error: SansmcpError, server: str, *, pinned: bool = False) -> C
             return CommandError(USAGE, "not_possible", f"{server}: {told}")
         case _:
             return CommandError(NO_CONNECTION, "no_connection", f"{server}: {told}")
+
+
+def _is_it(server: str) -> str:
+    """What else may be there, where something ends that should speak a line per message."""
+    if server.startswith("tcp://"):
+        return "is it an MCP server, and without TLS? With it the URL begins with tls://"
+    if server.startswith(("tls://", "unix:")):
+        return "is it an MCP server?"
+    return "is it an MCP server on stdio?"
 
 
 def _is_about_versions(error: SansmcpError) -> bool:

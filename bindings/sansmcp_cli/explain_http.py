@@ -38,6 +38,7 @@ _ADVICE: Final = {
     405: "the server takes no POST there: is the path right? It is often /mcp",
     407: "the proxy wants to know who asks: give user and password in the URL of --proxy",
     421: "the server does not go by this name: use another one, or let it serve this one",
+    426: "is the server at WebSockets? Then its URL begins with ws:// or wss://",
     429: "the server is asked too often",
     502: "a proxy before the server cannot reach it",
     503: "the server cannot answer now",

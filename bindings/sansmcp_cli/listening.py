@@ -50,7 +50,8 @@ _WIRES: Final[Mapping[Kind, Wire]] = {
     "unix": "lines",
 }
 _OLD_STREAM: Final = "/sse"
-_EVERYWHERE: Final = ("0.0.0.0", "::")
+_EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+"""Addresses that stand for all of the machine's, and by which a client on it finds them."""
 _THIS_MACHINE: Final = ("localhost", "127.", "::1")
 _FITS: Final[Mapping[str, tuple[Kind, ...]]] = {
     "path": ("http", "websocket"),
@@ -123,6 +124,7 @@ class Listening:
         if self.kind == "unix":
             return f"unix://{self.socket()}"
         host, _ = self.address()
+        host = _EVERYWHERE.get(host, host)
         scheme = _SCHEMES[self.kind][self.certfile is not None]
         at = f"[{host}]" if ":" in host else host
         return f"{scheme}://{at}:{port}{'' if self.kind == 'tcp' else self.endpoint()}"
@@ -149,7 +151,10 @@ class Listening:
             context.load_cert_chain(self.certfile, self.keyfile, encrypted)
         except (OSError, ValueError) as error:
             files = self.certfile if self.keyfile is None else f"{self.certfile}, {self.keyfile}"
-            raise usage(f"{files}: no certificate with its key in PEM form: {_reason(error)}") from error
+            told = _reason(error)
+            if isinstance(error, ssl.SSLError) and self.keyfile is None:
+                told += "; --keyfile says where the key is"
+            raise usage(f"{files}: no certificate with its key in PEM form: {told}") from error
         return context
 
     def policy(self) -> GuardPolicy:
@@ -269,6 +274,8 @@ def _reason(error: OSError | ValueError) -> str:
     match error:
         case ssl.SSLError(reason=str(reason)):
             return reason.lower().replace("_", " ")
+        case ssl.SSLError():
+            return "it is something else"
         case OSError(errno=int(number)):
             return os.strerror(number)
         case _:

@@ -25,7 +25,13 @@ def _refuse(options: Mapping[str, object], why: str) -> None:
 
 
 def _how(target: Target) -> str:
-    return "at a WebSocket or a socket" if isinstance(target, StreamTarget) else "reached over HTTP"
+    match target:
+        case CommandTarget():
+            return "started here"
+        case StreamTarget():
+            return "at a WebSocket" if target.websocket else "at a socket"
+        case _:
+            return "reached over HTTP"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +61,7 @@ class Settings:
         remote = {"header or --bearer-env": self.headers, **tls, "proxy": self.proxy}
         self._check_quirks(target)
         if isinstance(target, CommandTarget):
-            _refuse(remote, f"is for a server that is reached over HTTP; {target.name} is started here")
+            _refuse(remote, f"is for a server that is reached over HTTP; {target.name} is {_how(target)}")
             return
         _refuse(started, f"is for a server that is started here; {target.name} is {_how(target)}")
         if isinstance(target, StreamTarget):
@@ -82,8 +88,7 @@ class Settings:
                     f"--quirk {one_line(name, 80)}: no quirk has this name: {told} (see sansmcp quirks)"
                 )
             if not isinstance(target, HttpTarget) and not isinstance(QUIRKS[name].rule, NoCancel):
-                how = "started here" if isinstance(target, CommandTarget) else _how(target)
-                raise usage(f"--quirk {name} is for HTTP; {target.name} is {how}")
+                raise usage(f"--quirk {name} is for HTTP; {target.name} is {_how(target)}")
 
     def era_mode(self) -> Mode:
         """The mode for the engine. Raises CommandError for a revision that does not exist."""

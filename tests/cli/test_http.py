@@ -265,11 +265,12 @@ def test_whoever_listens_everywhere_has_to_say_by_which_name(tmp_path: Path) -> 
         told = "other machines are refused until --allow-host says by which name they may call this one"
         assert process.stderr is not None
         assert process.stderr.readline() == f"sansmcp: {told}\n"
-        assert invoke("tools", url.replace("0.0.0.0", "localhost")).code == 0
-        assert invoke("tools", url.replace("0.0.0.0", "127.0.0.2")).code == 3
+        assert invoke("tools", url).code == 0
+        assert invoke("tools", url.replace("127.0.0.1", "localhost")).code == 0
+        assert invoke("tools", url.replace("127.0.0.1", "127.0.0.2")).code == 3
     options = ["--allow-host", "127.0.0.2"]
     with serve_http(*options, cwd=tmp_path, place="0.0.0.0:0") as (url, _):
-        assert invoke("tools", url.replace("0.0.0.0", "127.0.0.2")).code == 0
+        assert invoke("tools", url.replace("127.0.0.1", "127.0.0.2")).code == 0
 
 
 def test_a_port_that_is_in_use(tmp_path: Path) -> None:
@@ -319,6 +320,9 @@ def test_tls_at_sockets(kind: str, scheme: str, certificate: tuple[str, str], tm
     with listening("serve", *options, cwd=tmp_path) as (url, _):
         assert url.startswith(f"{scheme}://127.0.0.1:")
         assert invoke("call", url, "echo", "text=hi", "--cacert", cert).out == "hi\n"
+        if kind == "tcp":
+            plain = invoke("tools", url.replace("tls://", "tcp://"))
+            assert (plain.code, plain.err.endswith("begins with tls://\n")) == (3, True)
 
 
 def test_files_that_are_no_certificates(certificate: tuple[str, str], tmp_path: Path) -> None:
@@ -329,6 +333,7 @@ def test_files_that_are_no_certificates(certificate: tuple[str, str], tmp_path: 
         ran = run(["serve", "--http", "0", "--certfile", *files], cwd=tmp_path)
         assert (ran.code, len(ran.err.splitlines())) == (2, 1)
         assert ": no certificate with its key in PEM form: " in ran.err
+        assert ("; --keyfile says where the key is" in ran.err) is (len(files) == 1)
     locked = tmp_path / "locked.pem"
     lock = ["openssl", "rsa", "-aes128", "-passout", "pass:sesame", "-in", key, "-out", str(locked)]
     subprocess.run(lock, check=True, capture_output=True)
