@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from sansmcp import (
     ClientEngine,
+    ConnectionEnded,
     InputRequired,
     ListKind,
     LocalProtocolError,
@@ -26,10 +27,12 @@ from sansmcp import (
 )
 from sansmcp.extensions.tasks import ClientTasks
 from sansmcp.replay import describe_event
+from sansmcp.revisions import LATEST
 from sansmcp.session import snapshot
 from sansmcp.session.calls import BatchReply, Call, IncomingRequest
+from sansmcp.session.era import Outcome, ProbeOutcome, Verdict
 from sansmcp.session.rounds import Round
-from sansmcp.session.subscriptions import Subscription
+from sansmcp.session.subscriptions import Relisten, Subscription
 from sansmcp.types.convert import structure
 from sansmcp.types.lifecycle import ServerCapabilities
 
@@ -67,6 +70,11 @@ def new_client() -> ClientEngine:
     return ClientEngine(ME, now=0.0, capabilities=EVERYTHING, timeouts=TIMEOUTS)
 
 
+def remembering_client() -> ClientEngine:
+    prior = Verdict(LATEST.era, LATEST)
+    return ClientEngine(ME, now=0.0, capabilities=EVERYTHING, timeouts=TIMEOUTS, prior=prior)
+
+
 def new_server() -> ServerEngine:
     declared = structure(CAPABILITIES, ServerCapabilities, Revision.V2026_07_28)
     return ServerEngine(ME, now=0.0, capabilities=declared, timeouts=TIMEOUTS)
@@ -90,7 +98,7 @@ class Run:
         self.make = make
         self.engine = make()
         self.now = 0.0
-        self.told: list[list[Any]] = []
+        self.steps: list[list[Any]] = []
 
     def cut(self) -> None:
         self.engine = restored(self.engine, self.make, self.now)
@@ -104,7 +112,7 @@ class Run:
         told += [describe_event(event) for event in self.engine.events()]
         told.append(self.engine.next_timeout())
         told.append(self.engine.stats())
-        self.told.append(told)
+        self.steps.append(told)
 
     def message(self, message: Any) -> None:
         self.engine.receive_message(message, now=self.now, origin=1)
@@ -123,8 +131,9 @@ class Run:
     def walk(self) -> None:
         self.engine.list_all_tools(now=self.now)
 
-    def listen(self, uris: list[str]) -> None:
-        self.engine.listen(now=self.now, tools=True, resources=uris)
+    def listen(self, uris: list[str], again: bool) -> None:
+        relisten = Relisten(attempts=2, delay=0.5) if again else None
+        self.engine.listen(now=self.now, tools=True, resources=uris, relisten=relisten)
 
     def cancel(self, number: int) -> None:
         if (call := pick(self.engine.open_calls, number)) is not None:
@@ -139,6 +148,32 @@ class Run:
     def refuse(self, number: int) -> None:
         if (round_ := pick(self.engine.open_rounds, number)) is not None:
             self.engine.refuse_input(round_, McpError(-1, "no"), now=self.now)
+
+    def put_aside(self, number: int) -> None:
+        """Suspend a call and take it up again at once."""
+        if (call := pick(self.engine.open_calls, number)) is not None:
+            self.engine.resume(self.engine.suspend(call, now=self.now), now=self.now)
+
+    def ask(self, verb: str, *args: str) -> None:
+        getattr(self.engine, verb)(*args, now=self.now)
+
+    # what a transport of a client tells
+    def lost(self, restart: bool) -> None:
+        self.engine.connection_lost(now=self.now, may_restart=restart)
+
+    def told(self, name: str, *args: Any) -> None:
+        getattr(self.engine, name)(*args, now=self.now)
+
+    def again(self, number: int) -> None:
+        if (call := pick(self.engine.open_calls, number)) is not None:
+            self.engine.send_again(call, now=self.now)
+
+    def lagging(self, number: int) -> None:
+        if (call := pick(self.engine.open_calls, number)) is not None:
+            self.engine.end_lagging(call, now=self.now)
+
+    def oversize(self, number: int, like_response: bool) -> None:
+        self.engine.receive_oversize(number, like_response=like_response, now=self.now)
 
     # verbs of a server
     def respond(self, number: int, body: Any) -> None:
@@ -186,6 +221,7 @@ BODIES = st.sampled_from(
     ]
 ) | QUESTION_SETS.map(lambda asked: {"result": required(asked and dict(asked), "secret-state")})
 SUB = "io.modelcontextprotocol/subscriptionId"
+CUTS = st.none() | st.sets(st.integers(0, 16), min_size=1, max_size=3)
 CLIENT_STEPS: st.SearchStrategy[Step] = st.one_of(
     st.tuples(
         st.just("call"),
@@ -194,10 +230,39 @@ CLIENT_STEPS: st.SearchStrategy[Step] = st.one_of(
         st.fixed_dictionaries({"progress": st.booleans(), "auto_rounds": st.booleans()}),
     ),
     st.just(("walk",)),
-    st.tuples(st.just("listen"), st.lists(st.sampled_from(["x:1", "x:2"]), max_size=2)),
+    st.tuples(st.just("listen"), st.lists(st.sampled_from(["x:1", "x:2"]), max_size=2), st.booleans()),
     st.tuples(st.just("cancel"), IDS),
     st.tuples(st.just("answer"), IDS, st.booleans()),
     st.tuples(st.just("refuse"), IDS),
+    st.tuples(st.just("put_aside"), IDS),
+    st.sampled_from(
+        [
+            ("ask", "ping"),
+            ("ask", "set_log_level", "debug"),
+            ("ask", "subscribe_resource", "x:1"),
+            ("ask", "unsubscribe_resource", "x:1"),
+            ("ask", "roots_changed"),
+            ("ask", "close"),
+            ("lost", False),
+            ("lost", True),
+            ("told", "connection_restored"),
+            ("told", "session_lost"),
+            ("told", "pushes_ended", ConnectionEnded("no stream")),
+        ]
+    ),
+    st.tuples(st.just("told"), st.sampled_from(["exchange_held", "exchange_released"]), IDS),
+    st.tuples(st.just("told"), st.just("exchange_refused"), IDS, st.just(McpError(-32603, "no"))),
+    st.tuples(
+        st.just("told"),
+        st.just("exchange_failed"),
+        IDS,
+        st.just(ConnectionEnded("gone")),
+        st.sampled_from(
+            [ProbeOutcome(kind=Outcome.HTTP_STATUS, status=404), ProbeOutcome(kind=Outcome.EXITED)]
+        ),
+    ),
+    st.tuples(st.sampled_from(["again", "lagging"]), IDS),
+    st.tuples(st.just("oversize"), IDS, st.booleans()),
     st.tuples(st.just("time"), st.sampled_from([0.25, 1.0, 4.0, 16.0])),
     st.tuples(
         st.just("message"),
@@ -220,6 +285,7 @@ CLIENT_STEPS: st.SearchStrategy[Step] = st.one_of(
         ),
     ),
 )
+TOOL: Step = ("call", "tools/call", {"name": "t"}, {})
 OPENINGS: dict[str, list[Step]] = {
     "unconnected": [],
     "modern": [
@@ -232,23 +298,42 @@ OPENINGS: dict[str, list[Step]] = {
         ("message", answered(2, {"result": initialize_result("2025-11-25", **CAPABILITIES)})),
     ],
     "undecided": [("connect",)],
+    "remembered": [("connect",), TOOL],
+}
+ACKNOWLEDGED = wire(
+    "notifications/subscriptions/acknowledged",
+    {"notifications": {"toolsListChanged": True}, "_meta": {SUB: 2}},
+)
+OPENINGS |= {
+    "asked": [
+        *OPENINGS["modern"],
+        TOOL,
+        ("message", answered(2, {"result": required({"a": FORM, "b": ROOTS})})),
+    ],
+    "deferred": [*OPENINGS["modern"], TOOL, ("message", answered(2, {"result": required(None, "state")}))],
+    "listening": [*OPENINGS["modern"], ("listen", [], True), ("message", ACKNOWLEDGED)],
+    "lost": [*OPENINGS["modern"], ("listen", [], True), ("message", ACKNOWLEDGED), TOOL, ("lost", True)],
 }
 
 
-def compare(make: Callable[[], Any], steps: list[Step], cut: int) -> None:
+def compare(make: Callable[[], Any], steps: list[Step], cuts: set[int] | None) -> None:
+    """With a cut before each of these steps; None: before every one."""
     whole, in_two = Run(make), Run(make)
     for number, step in enumerate(steps):
-        if number == cut and not in_two.engine._closed:
+        if (cuts is None or number in cuts) and not in_two.engine._closed:
             in_two.cut()
         whole.take(step)
         in_two.take(step)
-        assert in_two.told[-1] == whole.told[-1], step
+        assert in_two.steps[-1] == whole.steps[-1], step
 
 
 @pytest.mark.parametrize("opening", OPENINGS)
-@given(steps=st.lists(CLIENT_STEPS, max_size=14), cut=st.integers(0, 16))
-def test_a_client_that_is_cut_anywhere_goes_on_alike(opening: str, steps: list[Step], cut: int) -> None:
-    compare(new_client, OPENINGS[opening] + steps, cut)
+@given(steps=st.lists(CLIENT_STEPS, max_size=14), cuts=CUTS)
+def test_a_client_that_is_cut_anywhere_goes_on_alike(
+    opening: str, steps: list[Step], cuts: set[int] | None
+) -> None:
+    make = remembering_client if opening == "remembered" else new_client
+    compare(make, OPENINGS[opening] + steps, cuts)
 
 
 SERVER_STEPS: st.SearchStrategy[Step] = st.one_of(
@@ -257,6 +342,19 @@ SERVER_STEPS: st.SearchStrategy[Step] = st.one_of(
     st.tuples(st.just("log"), st.sampled_from(["debug", "error"]), IDS),
     st.tuples(st.just("changed"), st.sampled_from([None, "x:1", "x:2"])),
     st.tuples(st.just("question"), IDS),
+    st.sampled_from(
+        [
+            ("ask", "ping"),
+            ("ask", "close"),
+            ("told", "receive_eof"),
+            ("told", "connection_lost"),
+            ("told", "exchange_closed", 1),
+            ("told", "elicitation_complete", "page"),
+            ("told", "assume_session", Revision.V2025_06_18),
+        ]
+    ),
+    st.tuples(st.just("cancel"), IDS),
+    st.tuples(st.just("oversize"), IDS, st.booleans()),
     st.tuples(st.just("time"), st.sampled_from([1.0, 16.0])),
     st.tuples(
         st.just("message"),
@@ -288,16 +386,19 @@ SERVER_STEPS: st.SearchStrategy[Step] = st.one_of(
 SESSION = {"capabilities": {"elicitation": {"form": {}}}, "clientInfo": {"name": "c", "version": "1", "x": 1}}
 
 
-@pytest.mark.parametrize("version", ["2025-11-25", "2025-03-26", None])
-@given(steps=st.lists(SERVER_STEPS, max_size=14), cut=st.integers(0, 16))
+@pytest.mark.parametrize("version", ["2025-11-25", "2025-03-26", "draining", None])
+@given(steps=st.lists(SERVER_STEPS, max_size=14), cuts=CUTS)
 def test_a_server_that_is_cut_anywhere_goes_on_alike(
-    version: str | None, steps: list[Step], cut: int
+    version: str | None, steps: list[Step], cuts: set[int] | None
 ) -> None:
     session: list[Step] = [
         ("message", wire("initialize", {"protocolVersion": version, **SESSION}, id="i")),
         ("message", wire("notifications/initialized")),
     ]
-    compare(new_server, (session if version else []) + steps, cut)
+    if version == "draining":
+        session += [("message", wire("tools/call", {"name": "t"}, id=n)) for n in (1, 2)]
+        session.append(("told", "receive_eof"))
+    compare(new_server, (session if version else []) + steps, cuts)
 
 
 @pytest.mark.parametrize("version", [LEGACY[-1], MODERN])
