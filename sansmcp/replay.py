@@ -150,7 +150,7 @@ class _Values:
                     return _class(inner)(**given)
                 case _ if tag in _HANDLES:
                     return self._handles[tag][inner - 1]
-        except (KeyError, IndexError, TypeError, ValueError) as error:
+        except Exception as error:  # whatever classes say to members that they never had
             raise LocalProtocolError(f"not to be brought back: {tag} {inner!r:.80}") from error
         raise LocalProtocolError(f"an argument that a log cannot hold: {inner!r:.80}")
 
@@ -356,16 +356,20 @@ def rebuild(lines: Iterable[str]) -> Any:
     be brought back.
     """
     head = read_log(lines)[0]
-    now = head["now"]
-    options = _Values().read(head["made_with"])
+    now = head.get("now")
+    options = _Values().read(head.get("made_with"))
+    if isinstance(now, bool) or not isinstance(now, int | float) or not isinstance(options, dict):
+        raise LocalProtocolError("the log does not say how its machine was made, or when")
     known = {name: _class(name) for name in ("ClientEngine", "ServerEngine", "LineClient", "LineServer")}
-    engine_class, machine_class = known.get(head["engine"]), known.get(head["machine"])
+    engine_class, machine_class = (known.get(str(head.get(part))) for part in ("engine", "machine"))
     if engine_class is None or machine_class is None:
-        raise LocalProtocolError(f"how to make a {head['machine']} anew is not in the log: use replay()")
+        raise LocalProtocolError(f"how to make a {head.get('machine')} anew is not in the log: use replay()")
     try:
         engine = engine_class(now=now, **options)
-    except TypeError:
-        raise LocalProtocolError("the log does not say what its engine was made with (made_with)") from None
+    except Exception as error:  # it may have been given anything
+        raise LocalProtocolError(
+            f"the log does not say what its engine was made with (made_with): {type(error).__name__}"
+        ) from error
     return engine if machine_class is engine_class else machine_class(engine, now=now)
 
 
@@ -386,6 +390,10 @@ def replay(lines: Iterable[str], machine: object) -> Replayed:
             got = _again(values, machine, told)
         except LocalProtocolError as error:
             return Replayed(number - 2, Divergence(number, str(error), told, None))
+        except Exception as error:  # of the machine: it was given what no application gives, or has a fault
+            what = told.get("in") or f"the next {told.get('out')}"
+            reason = f"{what}: {type(error).__name__}: {error}"
+            return Replayed(number - 2, Divergence(number, reason, told, None))
         same = got.get("is") == told.get("is") if entry.get("hidden") else got == told
         if not same:
             reason = _difference(told, got)
@@ -395,6 +403,8 @@ def replay(lines: Iterable[str], machine: object) -> Replayed:
 
 def _again(values: _Values, machine: object, told: dict[str, Any]) -> dict[str, JsonValue]:
     on = told.get("on")
+    if on not in (None, "engine"):
+        raise LocalProtocolError(f"there is no {on!r:.80} here")
     target = getattr(machine, on) if on else machine
     if "out" in told:
         pull = next((name for name, kind in _PULLS.items() if kind == told["out"]), "")
@@ -404,15 +414,14 @@ def _again(values: _Values, machine: object, told: dict[str, Any]) -> dict[str, 
     method = getattr(target, name, None) if isinstance(name, str) and not name.startswith("_") else None
     if not callable(method) or not _takes_time(method):
         raise LocalProtocolError(f"there is no input or verb {name!r:.80} here")
-    args = [values.read(value) for value in told["args"]]
-    options = {key: values.read(value) for key, value in told["options"].items()}
+    args, options = values.read(told.get("args")), values.read(told.get("options"))
+    if not isinstance(args, list) or not isinstance(options, dict):
+        raise LocalProtocolError(f"{name}: the log does not say what it was given")
     kept = {key: value for key, value in told.items() if key not in ("result", "raised")}
     try:
         result = method(*args, **options)
     except SansmcpError as error:
         return {**kept, "raised": _write_error(error)}
-    except TypeError as error:
-        raise LocalProtocolError(f"{name}: {error}") from None
     return {**kept, "result": values.write(result)}
 
 

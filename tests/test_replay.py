@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -140,6 +141,9 @@ def test_exchanges_over_http_happen_again() -> None:
         ('"in":"cancel"', '"in":"no_such_verb"', "no input or verb 'no_such_verb'"),
         ('"in":"cancel"', '"in":"_tell_cancelled"', "no input or verb"),
         ('"args":[{"$round":1}', '"args":[{"$round":9}', "not to be brought back"),
+        ('"args":[{"$round":1}', '"args":[5', "provide_input: AttributeError"),
+        ('"args":[{"$round":1}', '"arguments":[{"$round":1}', "does not say what it was given"),
+        ('"in":"cancel"', '"in":"cancel","on":"__class__"', "there is no '__class__' here"),
     ],
 )
 def test_the_first_step_that_differs_is_named(old: str, new: str, reason: str) -> None:
@@ -202,3 +206,20 @@ def test_a_transport_that_needs_more_than_an_engine_is_not_rebuilt() -> None:
     head = json.loads(lines[0])
     with pytest.raises(LocalProtocolError, match="use replay"):
         rebuild([json.dumps({**head, "machine": "StdioClient"})])
+
+
+PLACED: list[Any] = [None, -1, "x", [], {}, {"$type": "Tool", "value": {}}, {"$enum": 5}, {"$attrs": "Write"}]
+
+
+@pytest.mark.parametrize("value", PLACED, ids=str)
+def test_a_log_that_was_spoilt_is_misuse_or_diverges(value: Any) -> None:
+    lines: list[str] = []
+    a_client(lines)
+    for number, line in enumerate(lines):
+        entry = json.loads(line)
+        for name in entry:
+            spoilt = [*lines[:number], json.dumps({**entry, name: value}), *lines[number + 1 :]]
+            with suppress(LocalProtocolError):
+                replay(spoilt, new_client())
+            with suppress(LocalProtocolError):
+                rebuild(spoilt[: number + 1])

@@ -455,6 +455,10 @@ def test_what_cannot_be_put_aside_or_taken_up_is_misuse() -> None:
     good = driver.engine.snapshot(now=0.0)
     for bad in (
         {},
+        None,
+        [],
+        {**good, "calls": [{**good["calls"][0], "params": None}]},
+        {key: value for key, value in good.items() if key != "answeredGarbage"},
         {**good, "format": 9},
         {**good, "role": "server"},
         {**good, "calls": [{}]},

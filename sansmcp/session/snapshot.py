@@ -326,6 +326,8 @@ class _Reader:
 
     def call(self, raw: Mapping[str, Any]) -> Call:
         related = raw["related"]
+        if not isinstance(raw["params"], dict):
+            raise TypeError("params are an object")
         call = Call(
             **{name: raw[name] for name in _CALL},
             walk=None if raw["walk"] is None else _read_walk(raw["walk"]),
@@ -364,12 +366,12 @@ class _Reader:
 
     def install(self, engine: ClientEngine | ServerEngine) -> None:
         open_ = [request for request in self.requests if request.state is RequestState.OPEN]
+        garbage, ended = self.raw["answeredGarbage"], self.raw["inputEnded"]
         engine._calls = self.table
         for request in open_:
             request.key = engine._key(request.id, request.origin)
         engine._requests = {request.key: request for request in open_}
-        engine._answered_garbage = self.raw["answeredGarbage"]
-        engine._input_ended = self.raw["inputEnded"]
+        engine._answered_garbage, engine._input_ended = garbage, ended
 
 
 def _read_walk(raw: Mapping[str, Any]) -> PageWalk:
@@ -393,8 +395,8 @@ def _read_info(raw: Any) -> Implementation | None:
     return None if raw is None else structure(raw, Implementation, LATEST)
 
 
-def _check(snapshot: Mapping[str, Any], role: str) -> None:
-    if snapshot.get("role") != role:
+def _check(snapshot: object, role: str) -> None:
+    if not isinstance(snapshot, Mapping) or snapshot.get("role") != role:
         raise LocalProtocolError(f"restore: not a snapshot of a {role}")
     if snapshot.get("format") != _FORMAT:
         raise LocalProtocolError(f"restore: a snapshot of another format than {_FORMAT}")
