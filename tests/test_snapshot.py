@@ -453,7 +453,7 @@ def test_what_cannot_be_put_aside_or_taken_up_is_misuse() -> None:
         driver.engine.snapshot(now=0.0)
     driver.drain()
     good = driver.engine.snapshot(now=0.0)
-    for bad in (
+    spoilt: tuple[Any, ...] = (
         {},
         None,
         [],
@@ -463,7 +463,8 @@ def test_what_cannot_be_put_aside_or_taken_up_is_misuse() -> None:
         {**good, "role": "server"},
         {**good, "calls": [{}]},
         {**good, "state": "X"},
-    ):
+    )
+    for bad in spoilt:
         fresh = new_client()
         with pytest.raises(LocalProtocolError, match="restore"):
             fresh.restore(bad, now=0.0)
