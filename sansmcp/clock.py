@@ -103,7 +103,7 @@ class Deadlines(Generic[K]):
                 heappop(heap)
                 continue
             when, _, reason, _ = entry
-            if when == at:
+            if not when > at:
                 return when
             self._live[key] = (when, serial, reason, when)
             heapreplace(heap, (when, serial, key))

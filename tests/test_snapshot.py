@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -463,6 +464,7 @@ def test_what_cannot_be_put_aside_or_taken_up_is_misuse() -> None:
         {**good, "role": "server"},
         {**good, "calls": [{}]},
         {**good, "state": "X"},
+        {**good, "deadlines": [[*good["deadlines"][0][:1], nan, "timeout"]]},
     )
     for bad in spoilt:
         fresh = new_client()

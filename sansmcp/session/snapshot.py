@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
-from math import isinf
+from math import isfinite, isinf
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ..clock import Deadlines
@@ -316,10 +316,15 @@ class _Reader:
         if answered_at is not None:
             table._answered_at = answered_at
         for number, left, reason in raw["deadlines"]:
-            table.deadlines.set(self.calls[number].number, now + left, reason)
+            table.deadlines.set(self.calls[number].number, self.when(left), reason)
 
     def at(self, left: float | None) -> float | None:
-        return None if left is None else self.now + left
+        return None if left is None else self.when(left)
+
+    def when(self, left: float) -> float:
+        if not isfinite(left):
+            raise ValueError("a time is a finite number")
+        return self.now + left
 
     def one(self, number: int | None) -> Call | None:
         return None if number is None else self.calls[number]
@@ -422,7 +427,7 @@ def _read_client(engine: ClientEngine, raw: Mapping[str, Any], now: float) -> No
     machine = _machine(CLIENT, raw["state"])
     timers: Deadlines[str] = Deadlines()
     for key, left, reason in raw["timers"]:
-        timers.set(key, now + left, reason)
+        timers.set(key, reader.when(left), reason)
     prior, verdict = (None if v is None else Verdict.from_json(v) for v in (raw["prior"], raw["verdict"]))
     if verdict is not None and verdict.revision not in engine._offered:
         raise LocalProtocolError(f"restore: {verdict.revision} is spoken, which this client does not allow")
@@ -431,7 +436,7 @@ def _read_client(engine: ClientEngine, raw: Mapping[str, Any], now: float) -> No
     rounds = [_read_round(engine, reader, item) for item in raw["rounds"]]
     round_timers: Deadlines[Round] = Deadlines()
     for number, left, reason in raw["roundTimers"]:
-        round_timers.set(rounds[number], now + left, reason)
+        round_timers.set(rounds[number], reader.when(left), reason)
     subscriptions = {}
     for item in raw["subscriptions"]:
         subscription = _read_subscription(reader, item)
@@ -439,7 +444,7 @@ def _read_client(engine: ClientEngine, raw: Mapping[str, Any], now: float) -> No
     steps = {reader.calls[step]: subscriptions[reader.calls[call]] for step, call in raw["steps"]}
     retries: Deadlines[Call] = Deadlines()
     for number, left, reason in raw["retries"]:
-        retries.set(reader.calls[number], now + left, reason)
+        retries.set(reader.calls[number], reader.when(left), reason)
     held = [reader.calls[number] for number in raw["held"]]
     flags = dict(zip(_FLAGS, raw["flags"], strict=True))
     read = {
