@@ -478,7 +478,7 @@ class ClientEngine(Extending, Checking):
     def _succeed(self, call: Call, result: dict[str, Any], parser: ResultParser | None) -> None:
         if parser is None:
             self._keep(call, result)
-            failure = self._output_failure(call, result)
+            failure = None if self._validator is None else self._output_failure(call, result)
             if failure is not None:
                 self._fail(call, failure)
                 return

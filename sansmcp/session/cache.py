@@ -17,13 +17,16 @@ import attrs
 from ..errors import LocalProtocolError
 from ..events import ListKind
 from ..records import frozen, record
-from ..types.methods import Method, spec_for
+from ..types.methods import METHODS, Method
 from . import modern
 from .hints import MAX_TTL, Hints
 
 CacheMode: TypeAlias = Literal["use", "refresh", "bypass"]
 """``"use"`` what is kept and fresh; ``"refresh"``: ask, and keep what is answered; ``"bypass"``: ask, and
 leave what is kept as it is."""
+
+CACHEABLE: Final = frozenset(name for name, spec in METHODS.items() if spec.cacheable)
+"""Methods whose results may be kept at all."""
 
 _LISTS: Final[Mapping[ListKind, frozenset[str]]] = {
     ListKind.TOOLS: frozenset({Method.LIST_TOOLS}),
@@ -245,15 +248,9 @@ class _Private:
     principal: Hashable
 
 
-def is_cacheable(method: str) -> bool:
-    """Whether results of `method` may be kept at all."""
-    spec = spec_for(method)
-    return spec is not None and spec.cacheable
-
-
 def _key(use: CacheUse, method: str, params: Mapping[str, Any], whole: bool) -> _Key | None:
     # What answers a question depends on the answer, which is no part of any key.
-    if not is_cacheable(method) or any(name in params for name in modern.RETRY_MEMBERS):
+    if method not in CACHEABLE or any(name in params for name in modern.RETRY_MEMBERS):
         return None
     canonical = _canonical(params)
     return None if canonical is None else (use.server, str(method), canonical, _ALL if whole else None)
@@ -287,4 +284,4 @@ def _size(value: object) -> int:
     return total
 
 
-__all__ = ["CacheMode", "CacheUse", "Hit", "ResponseCache", "Ticket", "is_cacheable"]
+__all__ = ["CACHEABLE", "CacheMode", "CacheUse", "Hit", "ResponseCache", "Ticket"]

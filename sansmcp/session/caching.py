@@ -12,7 +12,7 @@ from ..events import DeviationTolerated, ListKind, ResultReady
 from ..revisions import Era
 from ..states import CallInput, CallState
 from ..types.lifecycle import Implementation
-from .cache import CacheUse, Hit, is_cacheable
+from .cache import CACHEABLE, CacheUse, Hit
 from .calls import Call
 from .hints import read_hints
 from .listening import Listening
@@ -62,7 +62,7 @@ class Caching(Listening):
             and verdict.era is Era.MODERN
             and not call.internal
             and call.again is None
-            and is_cacheable(call.method)
+            and call.method in CACHEABLE
         )
 
     def _find(self, call: Call, *, stale: bool = False) -> Hit | None:
@@ -90,7 +90,7 @@ class Caching(Listening):
     def _keep(self, call: Call, raw: dict[str, Any]) -> None:
         """Note the result of a call that succeeded, before that is told."""
         verdict = self._verdict
-        if verdict is None or verdict.era is Era.LEGACY or not is_cacheable(call.method):
+        if verdict is None or verdict.era is Era.LEGACY or call.method not in CACHEABLE:
             return
         hints = read_hints(raw)
         if hints.odd is not None:

@@ -257,7 +257,8 @@ class Endpoint(ABC):
     """Whether the peer said that it sends nothing more."""
 
     def _tick(self, now: float) -> float:
-        self._now = max(self._now, now)
+        if now > self._now:  # noqa: PLR1730  (`max` is a call, on the path of every message)
+            self._now = now
         return self._now
 
     def _emit(self, event: Event) -> None:
@@ -436,9 +437,10 @@ class Endpoint(ABC):
 
     def _find_call(self, request_id: RequestId) -> Call | None:
         """The call that a response belongs to; anything else is ignored and told."""
-        call = self._calls.waiting(request_id)
-        if call is not None:
-            return call
+        return self._calls.waiting(request_id) or self._on_stray_response(request_id)
+
+    def _on_stray_response(self, request_id: RequestId) -> Call | None:
+        """No call waits under this id: the one that is meant all the same, if that is tolerated."""
         if self._calls.recently_ended(request_id):
             self._ignore(Harmless.LATE_RESPONSE, f"response {request_id!r} came after its call ended")
             return None

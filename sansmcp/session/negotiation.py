@@ -204,11 +204,11 @@ class Negotiation(Endpoint):
 
     # probe and handshake -------------------------------------------------------------------------
 
-    def _find_call(self, request_id: RequestId) -> Call | None:
-        if request_id == self._last_probe_id and self._calls.waiting(request_id) is None:
+    def _on_stray_response(self, request_id: RequestId) -> Call | None:
+        if request_id == self._last_probe_id:
             self._note("server/discover", "answered late, after its deadline: not used")
             self._late = True
-        return super()._find_call(request_id)
+        return super()._on_stray_response(request_id)
 
     def _note(self, step: str, outcome: str) -> None:
         # The text of a failure begins with the call that it is of.
