@@ -60,7 +60,8 @@ class Limits:
     """Events waiting for the application. Past it: `wants_data` turns False until they are read."""
 
     max_outgoing: int = 8 * MIB
-    """Bytes waiting to be written. Past it: a server transport stops reading requests."""
+    """Bytes waiting to be written. Past it: a server transport stops reading requests, and one whose
+    handlers tell as much again ends the connection."""
 
     max_subscriptions: int = 4096
     """Subscriptions that one engine has open; over HTTP one engine has those of all modern clients.

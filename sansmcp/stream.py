@@ -19,6 +19,7 @@ from .events import (
     CloseConnection,
     DeviationTolerated,
     Event,
+    LimitHit,
     MessageIgnored,
     Reconnect,
     SendNotification,
@@ -49,6 +50,8 @@ class StreamTransport(ABC, Generic[E]):
         self._out: list[bytes] = []
         self._timers: Deadlines[str] = Deadlines()
         self._writes_paused = False
+        self._unread = 0
+        """Bytes of notifications since then."""
         self._input_ended = False
         self._lines_left = False
         """Whether messages were received that the engine did not take yet (back-pressure)."""
@@ -101,7 +104,8 @@ class StreamTransport(ABC, Generic[E]):
     def pause_writing(self, conn: ConnectionId) -> None:
         """What was written piles up: the peer does not read.
 
-        A client reads on all the same, which may be what the server waits for. A server does not.
+        A client reads on all the same, which may be what the server waits for. A server does not, and
+        ends the connection when its handlers go on to tell more than `max_outgoing` bytes.
         """
         if conn == self._conn:
             self._writes_paused = True
@@ -110,6 +114,7 @@ class StreamTransport(ABC, Generic[E]):
         """The peer reads again."""
         if conn == self._conn:
             self._writes_paused = False
+            self._unread = 0
 
     # the framing ---------------------------------------------------------------------------------
 
@@ -176,6 +181,8 @@ class StreamTransport(ABC, Generic[E]):
             match event:
                 case SendRequest() | SendResponse() | SendNotification():
                     self._out.append(self._encode(event.data))
+                    if self._writes_paused and self._waits_for_reader:
+                        self._count_unread(event)
                 case CloseConnection():
                     self._flush()
                     self._on_close()
@@ -185,6 +192,16 @@ class StreamTransport(ABC, Generic[E]):
                 case _:
                     self._events.append(event)
         self._flush()
+
+    def _count_unread(self, event: SendRequest | SendResponse | SendNotification) -> None:
+        # Answers and questions are as many as there may be; what a handler tells meanwhile is not.
+        if isinstance(event, SendNotification):
+            bound, before = self.engine.limits.max_outgoing, self._unread
+            self._unread += len(event.data)
+            if before <= bound < self._unread:
+                detail = f"the peer does not read: more than {bound} bytes wait"
+                self._events.append(LimitHit("max_outgoing", f"the connection was ended: {detail}"))
+                self.engine.connection_lost(now=self._now, detail=detail)
 
     def _flush(self) -> None:
         if self._out:

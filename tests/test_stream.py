@@ -25,6 +25,7 @@ from sansmcp import (
     Op,
     PeerFault,
     PeerGone,
+    RequestCancelled,
     RequestFailed,
     RequestReceived,
     ResultReady,
@@ -349,6 +350,33 @@ def test_a_client_that_does_not_read_stops_the_reading() -> None:
     assert not transport.wants_data
     transport.resume_writing(1)
     assert transport.wants_data
+
+
+@pytest.mark.req("AA12")
+def test_what_handlers_tell_a_client_that_does_not_read_is_bounded() -> None:
+    pump = server(Limits(max_outgoing=1000))
+    transport, engine = pump.transport, pump.transport.engine
+    asked = request("tools/call", {"name": "t", "_meta": {"progressToken": "p"}})
+    transport.receive_data(1, line(asked), 0.0)
+    (received,) = (e.request for e in pump.drain().of(RequestReceived))
+    for n in range(100):
+        engine.report_progress(received, n, now=0.0)
+    assert not pump.drain().of(LimitHit), "it reads"
+    transport.pause_writing(1)
+    for n in range(100, 105):
+        engine.report_progress(received, n, now=0.0)
+    pump.drain()
+    transport.resume_writing(1)
+    transport.pause_writing(1)
+    for n in range(110, 115):
+        engine.report_progress(received, n, now=0.0)
+    assert not pump.drain().of(LimitHit), "less than the bound at a time"
+    for n in range(120, 140):
+        engine.report_progress(received, n, now=0.0)
+    (hit,) = pump.drain().of(LimitHit)
+    assert hit.limit == "max_outgoing"
+    assert len(pump.of(RequestCancelled)) == len(pump.of(SessionEnded)) == 1
+    assert transport.finished
 
 
 @pytest.mark.case("R-05")

@@ -212,6 +212,10 @@ class Endpoint(ABC):
             cause = RemoteProtocolError(PeerFault.MESSAGE_TOO_LARGE, f"the answer is {text}")
             self._on_invalid_result(call, cause)
 
+    @abstractmethod
+    def connection_lost(self, *, now: float, detail: str) -> None:
+        """Nothing can be sent or received any more; `detail` says why, for people."""
+
     def handle_timeout(self, now: float) -> None:
         """Let every deadline that has passed take effect. Harmless at any time."""
         now = self._tick(now)
