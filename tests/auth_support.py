@@ -93,7 +93,8 @@ class World:
             "authorization_response_iss_parameter_supported": True,
         }
         self.challenge = f'Bearer resource_metadata="{PRM_AT}"'
-        self.valid: set[str] = set()
+        self.valid: set[str | None] = set()
+        """Tokens that the server takes; None: it takes whoever shows none."""
         """Tokens that the server takes; those it gives out are added."""
         self.answer: dict[str, Any] = {
             "token_type": "Bearer",

@@ -450,7 +450,7 @@ def test_what_no_token_can_help_with_goes_to_the_caller(reply: Reply) -> None:
 
 def test_somebody_logs_in_although_nothing_wants_it() -> None:
     world = World()
-    world.valid.add(None)  # type: ignore[arg-type]  # the server takes everybody
+    world.valid.add(None)
     world.start()
     assert not world.urls
     world.client.authorize(world.now)
@@ -466,7 +466,7 @@ def test_somebody_logs_in_although_nothing_wants_it() -> None:
 
 def test_whoever_stops_waiting_ends_the_attempt_but_not_for_others() -> None:
     world = World()
-    world.valid.add(None)  # type: ignore[arg-type]  # the server takes everybody
+    world.valid.add(None)
     world.start()
     world.user = lambda url: None
     world.client.withdraw(world.now)  # nothing to end

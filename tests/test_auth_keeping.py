@@ -346,7 +346,7 @@ def test_a_client_that_is_not_known_any_more_takes_no_other_with_it() -> None:
 def test_what_is_private_is_not_for_whoever_logs_in_later(scope: str, again: bool) -> None:
     cache = ResponseCache()
     world = World(engine={"cache": CacheUse(cache, MCP)})
-    world.valid.add(None)  # type: ignore[arg-type]  # the server takes everybody
+    world.valid.add(None)
     listed = {"resultType": "complete", "tools": [], "ttlMs": 60_000, "cacheScope": scope}
     world.guard = lambda asked: (
         as_json({"jsonrpc": "2.0", "id": asked.json["id"], "result": listed})

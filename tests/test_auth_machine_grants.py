@@ -293,7 +293,7 @@ def test_an_assertion_that_is_not_to_be_had_is_asked_for_again_the_next_time(
     made = [given, lambda: "assert10n"]
     world = machine(make(lambda: made[0]() if callable(made[0]) else made[0]))
     at_idp(world)
-    world.valid.add(None)  # type: ignore[arg-type]  # nothing is wanted at first
+    world.valid.add(None)
     world.start()
     world.valid.clear()
     end = world.call()

@@ -205,7 +205,7 @@ STUBBORN_SERVER = """
 import signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 print("chatter", flush=True)
-time.sleep(60)
+time.sleep(60)  # until it is killed
 """
 
 

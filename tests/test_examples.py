@@ -123,7 +123,7 @@ def test_a_host_with_a_timer(era: str) -> None:
     end = time.monotonic() + PATIENCE
     while thread.is_alive() and time.monotonic() < end:
         host.poll()
-        time.sleep(0.001)
+        time.sleep(0.001)  # the timer of a host, which the example polls from
     thread.join(0)
     assert [(text[:6], len(text)) for text in found] == [("True x", 6), ("True x", 3_000_005)]
     end = time.monotonic() + PATIENCE

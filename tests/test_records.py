@@ -57,7 +57,7 @@ def test_frozen_ones_are_shown_and_compared_as_by_attrs(
 def test_frozen_ones_cannot_be_changed_and_can_be_copied() -> None:
     ours = Ours(1, "y", (2,))
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
-        ours.a = 2  # type: ignore[misc]
+        ours.a = 2  # type: ignore[misc]  # that it cannot be is what is tried
     assert ours == copy.deepcopy(ours) == pickle.loads(pickle.dumps(ours)) == attrs.evolve(ours)
     assert ours.__eq__(1) is NotImplemented
     assert Derived(1) != Ours(1)
@@ -65,7 +65,7 @@ def test_frozen_ones_cannot_be_changed_and_can_be_copied() -> None:
 
 def test_a_hash_needs_hashable_fields() -> None:
     with pytest.raises(TypeError, match="unhashable"):
-        hash(Ours([]))  # type: ignore[arg-type]
+        hash(Ours([]))  # type: ignore[arg-type]  # no list belongs there
 
 
 def test_identity_and_a_repr_of_its_own() -> None:

@@ -27,7 +27,7 @@ def call(request: Message) -> None:
             sys.exit(7)
         case "hang-on-call":
             say("thinking")
-            time.sleep(600)
+            time.sleep(600)  # until it is killed
         case "bad-result":
             answer(request, {"content": "not a list"})
         case "error-with-secret":

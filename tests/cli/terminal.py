@@ -71,7 +71,7 @@ def talk(
             shown += data
             while left and (at := shown.find(left[0][0], seen)) >= 0:
                 seen = at + len(left[0][0])
-                time.sleep(pause)
+                time.sleep(pause)  # a user who thinks, in the time of real processes
                 os.write(leader, left.pop(0)[1])
     finally:
         os.close(leader)

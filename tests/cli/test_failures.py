@@ -440,7 +440,7 @@ def test_no_version_in_common() -> None:
     [
         ("print('hello')", 3, "is it an MCP server on stdio? It wrote what is no message: Expecting value"),
         (
-            "import time; print('hello', flush=True); time.sleep(99)",
+            "import time; print('hello', flush=True); time.sleep(99)  # until it is killed",
             4,
             "allow more with --timeout SECONDS; it wrote what is no message: Expecting value",
         ),

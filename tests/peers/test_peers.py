@@ -132,7 +132,7 @@ def listening(name: str, scratch: Path) -> Iterator[tuple[str, int]]:
             except OSError:
                 assert process.poll() is None
                 assert time.monotonic() < end
-                time.sleep(0.02)
+                time.sleep(0.02)  # a process of somebody else: it is asked until it listens
             else:
                 break
         yield place

@@ -72,6 +72,7 @@ async def ask(ctx: Context) -> str:
 async def cut(ctx: Context) -> str:
     """End the stream, and answer when the client has come back for the rest."""
     await ctx.close_sse_stream()
+    # Mostly it is back by then. If not, the store of events has the answer for when it comes.
     await asyncio.sleep(0.2)
     return "the rest"
 
