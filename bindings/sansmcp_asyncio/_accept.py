@@ -7,43 +7,21 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from ssl import SSLContext
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from sansmcp.ops import ConnectionId
-from sansmcp_shared.listening import ListenerPump
+from sansmcp_shared.listening import H, ListenerPump, Served
 from sansmcp_shared.pump import Channel
 
 if TYPE_CHECKING:
     from sansmcp.http.listener import HttpListener
     from sansmcp.stream_listener import StreamListener
-    from sansmcp_shared.http_server import HttpHandlers
-    from sansmcp_shared.stream_server import StreamHandlers
 
 
-H = TypeVar("H", "HttpHandlers", "StreamHandlers")
-
-
-class Listening(Generic[H]):
+class Listening(Served[H]):
     """A server of sockets for as long as its context lasts."""
 
-    _handlers: H | None = None
     _server: asyncio.Server
-
-    async def closed(self) -> None:
-        """Return when the server has ended; raise what ended it, if that was a fault of this library.
-
-        Raises RuntimeError outside of the context.
-        """
-        pump = self._started.pump
-        await pump.gone.wait()
-        if pump.failure is not None:
-            raise pump.failure
-
-    @property
-    def _started(self) -> H:
-        if self._handlers is None:
-            raise RuntimeError("the server was not started")
-        return self._handlers
 
     async def _start(
         self,

@@ -8,7 +8,7 @@ from typing import Unpack
 from sansmcp.app import App
 from sansmcp.limits import SERVER_LIMITS, Limits
 from sansmcp.types.lifecycle import Implementation
-from sansmcp_shared.memory import open_memory
+from sansmcp_shared.memory import Linked, open_memory
 from sansmcp_shared.options import EngineOptions
 from sansmcp_shared.pump import OnEvent, OnWire
 
@@ -30,10 +30,9 @@ def connect_memory(
 
     Plain handlers run in the loop itself unless `threads` allows some. The rest is as for `connect`.
     """
+    linked = Linked(app, info, threads, server_limits, on_event, on_wire, options)
 
     async def open_on(loop: asyncio.AbstractEventLoop) -> Client:
-        return await open_memory(
-            Client, AsyncioCallbacks, loop, app, info, threads, server_limits, on_event, on_wire, options
-        )
+        return await open_memory(Client, AsyncioCallbacks, loop, linked)
 
     return Opening(open_on)

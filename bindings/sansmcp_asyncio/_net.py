@@ -15,7 +15,7 @@ from sansmcp.http.connector import HttpConnector
 from sansmcp.ops import Connect, ConnectUnix
 from sansmcp_shared.connector_pump import ConnectorPump
 from sansmcp_shared.network import HAPPY_EYEBALLS, in_turn, network_problem, peer_of
-from sansmcp_shared.pump import Channel, OnWire, Pump
+from sansmcp_shared.pump import OnWire, Pump, SocketChannel
 
 if TYPE_CHECKING:
     from sansmcp.dialing import DialingClient
@@ -41,7 +41,7 @@ def net_pump(
     return Pump(core, loop, deliver, on_wire=on_wire, connect=connect)
 
 
-class Socket(asyncio.Protocol, Channel):
+class Socket(asyncio.Protocol, SocketChannel):
     """The connection that a `Connect` or `ConnectUnix` asks for, from the attempt until it is closed."""
 
     def __init__(

@@ -9,7 +9,7 @@ from sansmcp.events import Event
 from sansmcp.http.connector import HttpConnector
 from sansmcp.ops import Connect, ConnectUnix
 
-from .pump import Channel, ManyPump, OnWire, Pump
+from .pump import ManyPump, OnWire, Pump, SocketChannel
 
 if TYPE_CHECKING:
     import asyncio
@@ -25,7 +25,7 @@ class ConnectorPump(ManyPump):
         deliver: Callable[[Event], None],
         *,
         on_wire: OnWire | None,
-        connect: Callable[[Pump, Connect | ConnectUnix], Channel],
+        connect: Callable[[Pump, Connect | ConnectUnix], SocketChannel],
     ) -> None:
         super().__init__(
             connector,

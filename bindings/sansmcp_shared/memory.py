@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, TypeVar
 
+import attrs
+
 from sansmcp.app import App
 from sansmcp.limits import Limits
 from sansmcp.line_client import LineClient
@@ -28,36 +30,43 @@ B = TypeVar("B", bound=BaseClient)
 C = TypeVar("C", bound="AwaitingClient")
 
 
+@attrs.frozen(eq=False)
+class Linked:
+    """What `connect_memory` of every binding is given."""
+
+    app: App
+    info: Implementation | None
+    threads: int
+    server_limits: Limits
+    on_event: OnEvent | None
+    on_wire: OnWire | None
+    options: EngineOptions
+
+
 def memory_client(
     kind: type[B],
     callbacks_kind: type[Callbacks],
     serving_kind: type[Serving],
     link: type[Link],
     loop: asyncio.AbstractEventLoop,
-    app: App,
-    info: Implementation | None,
-    threads: int,
-    server_limits: Limits,
-    on_event: OnEvent | None,
-    on_wire: OnWire | None,
-    options: EngineOptions,
+    linked: Linked,
 ) -> tuple[B, LineClient]:
-    """A client of these kinds that is linked to `app`, and its transport, which is still to be opened."""
-    now, engine, callbacks = client_engine(loop, info, options, callbacks_kind)
+    """A client of these kinds that is linked to the app, and its transport, which is still to be opened."""
+    now, engine, callbacks = client_engine(loop, linked.info, linked.options, callbacks_kind)
     core = LineClient(engine, now=now)
     client = kind(
         engine,
-        lambda deliver: serving_kind.pump_kind(core, loop, deliver, on_wire=on_wire),
-        on_event=on_event,
+        lambda deliver: serving_kind.pump_kind(core, loop, deliver, on_wire=linked.on_wire),
+        on_event=linked.on_event,
         callbacks=callbacks,
     )
     serving = serving_kind(
-        app,
+        linked.app,
         loop,
-        threads=threads,
-        limits=server_limits,
-        codec=options.get("codec"),
-        strict=options.get("strict", False),
+        threads=linked.threads,
+        limits=linked.server_limits,
+        codec=linked.options.get("codec"),
+        strict=linked.options.get("strict", False),
     )
     link(client._pump, serving)
     return client, core
@@ -67,19 +76,10 @@ async def open_memory(
     kind: type[C],
     callbacks_kind: type[AwaitingCallbacks],
     loop: asyncio.AbstractEventLoop,
-    app: App,
-    info: Implementation | None,
-    threads: int,
-    server_limits: Limits,
-    on_event: OnEvent | None,
-    on_wire: OnWire | None,
-    options: EngineOptions,
+    linked: Linked,
 ) -> C:
-    """A client of these kinds, connected to `app`."""
-    client, core = memory_client(
-        *(kind, callbacks_kind, Serving, _AwaitingLink, loop, app, info, threads, server_limits),
-        *(on_event, on_wire, options),
-    )
+    """A client of these kinds, connected to the app."""
+    client, core = memory_client(kind, callbacks_kind, Serving, _AwaitingLink, loop, linked)
     await client.open(core.opened, CONN)
     return client
 

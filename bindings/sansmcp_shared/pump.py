@@ -66,15 +66,19 @@ class Channel(ABC):
     def want_data(self, wanted: bool) -> None:  # noqa: B027  (not every channel has it)
         """Read on, or leave the bytes where they are."""
 
-    def start_tls(self, host: str) -> None:
-        """Speak TLS from now on. Only a socket that was asked to connect is ever told so."""
-        raise NotImplementedError(f"{type(self).__name__} is no socket")
-
     def terminate(self) -> None:  # noqa: B027  (not every channel has it)
         """Ask the process behind it to end, if there is one."""
 
     def kill(self) -> None:  # noqa: B027  (not every channel has it)
         """End the processes behind it, if there are any."""
+
+
+class SocketChannel(Channel):
+    """A socket that was asked to connect."""
+
+    @abstractmethod
+    def start_tls(self, host: str) -> None:
+        """Speak TLS from now on."""
 
 
 class Pump:
@@ -88,7 +92,7 @@ class Pump:
         *,
         on_wire: OnWire | None = None,
         spawn: Callable[[Pump, Spawn], Channel] | None = None,
-        connect: Callable[[Pump, Connect | ConnectUnix], Channel] | None = None,
+        connect: Callable[[Pump, Connect | ConnectUnix], SocketChannel] | None = None,
     ) -> None:
         self.transport = transport
         self.loop = loop
@@ -214,6 +218,7 @@ class Pump:
                 self.channels[op.conn] = self._connect(self, op)
             case StartTls():
                 if channel is not None:
+                    assert isinstance(channel, SocketChannel), "only what was asked to connect is told so"
                     channel.start_tls(op.host)
             case CloseWrite():
                 if channel is not None:
@@ -306,7 +311,7 @@ class ManyPump(Pump):
         reads: Callable[[ConnectionId], bool],
         takes: Callable[[], bool],
         on_wire: OnWire | None,
-        connect: Callable[[Pump, Connect | ConnectUnix], Channel] | None = None,
+        connect: Callable[[Pump, Connect | ConnectUnix], SocketChannel] | None = None,
     ) -> None:
         super().__init__(transport, loop, deliver, on_wire=on_wire, connect=connect)
         self._reads = reads

@@ -28,6 +28,7 @@ LOCK_WAIT: Final = 1.0
 """Seconds to wait for others who write. Past it: one of them hangs, and is not waited for."""
 
 _PAUSE: Final = 0.005
+"""Seconds between two looks at a lock. Others write a file and leave: a loop can stand still for that."""
 
 T = TypeVar("T", Tokens, Registration)
 

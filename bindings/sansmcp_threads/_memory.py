@@ -7,7 +7,7 @@ from typing import Unpack
 from sansmcp.app import App
 from sansmcp.limits import SERVER_LIMITS, Limits
 from sansmcp.types.lifecycle import Implementation
-from sansmcp_shared.memory import CONN, Link, memory_client
+from sansmcp_shared.memory import CONN, Link, Linked, memory_client
 from sansmcp_shared.options import EngineOptions
 from sansmcp_shared.pump import OnEvent, OnWire
 
@@ -32,11 +32,9 @@ def connect_memory(
     Handlers run in up to `threads` threads, as for `serve_stdio`. The rest is as for `connect`.
     """
     check_threads(threads)
+    linked = Linked(app, info, threads, server_limits, on_event, on_wire, options)
     with Loop() as loop:
-        client, core = memory_client(
-            *(Client, ThreadCallbacks, ThreadServing, _Link, loop.as_asyncio, app, info, threads),
-            *(server_limits, on_event, on_wire, options),
-        )
+        client, core = memory_client(Client, ThreadCallbacks, ThreadServing, _Link, loop.as_asyncio, linked)
         return client.open(core.opened, CONN)
 
 

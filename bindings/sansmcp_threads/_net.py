@@ -17,7 +17,7 @@ from sansmcp.http.connector import HttpConnector
 from sansmcp.ops import Connect, ConnectUnix
 from sansmcp_shared.connector_pump import ConnectorPump
 from sansmcp_shared.network import HAPPY_EYEBALLS, in_turn, network_problem, peer_of
-from sansmcp_shared.pump import OnWire, Pump
+from sansmcp_shared.pump import OnWire, Pump, SocketChannel
 
 from ._loop import Loop
 from ._pump import ThreadPump
@@ -48,7 +48,7 @@ def net_pump(
     return ThreadPump(core, loop.as_asyncio, deliver, on_wire=on_wire, connect=connect)
 
 
-class Socket(Stream):
+class Socket(Stream, SocketChannel):
     """The connection that a `Connect` or `ConnectUnix` asks for, from the attempt until it is closed."""
 
     def __init__(

@@ -6,11 +6,11 @@ import errno
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sansmcp_shared.listening import ListenerPump
+from sansmcp_shared.listening import H, ListenerPump, Served
 from sansmcp_shared.pump import Channel
 
 from ._channels import BROKEN, Gate, Outbox, read_all
@@ -20,39 +20,18 @@ from ._loop import TrioLoop
 if TYPE_CHECKING:
     from sansmcp.http.listener import HttpListener
     from sansmcp.stream_listener import StreamListener
-    from sansmcp_shared.http_server import HttpHandlers
-    from sansmcp_shared.stream_server import StreamHandlers
-
-H = TypeVar("H", "HttpHandlers", "StreamHandlers")
 
 _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _RELIEF: Final = 0.1
 """Seconds until it is looked again whether there are descriptors for those who connect."""
 
 
-class Listening(Generic[H]):
+class Listening(Served[H]):
     """A server of sockets, and the nursery that it lives in."""
 
     def __init__(self) -> None:
         self._home = Home()
-        self._handlers: H | None = None
         self._listeners: Sequence[trio.SocketListener] = ()
-
-    async def closed(self) -> None:
-        """Return when the server has ended; raise what ended it, if that was a fault of this library.
-
-        Raises RuntimeError outside of the context.
-        """
-        pump = self._started.pump
-        await pump.gone.wait()
-        if pump.failure is not None:
-            raise pump.failure
-
-    @property
-    def _started(self) -> H:
-        if self._handlers is None:
-            raise RuntimeError("the server was not started")
-        return self._handlers
 
     async def _start(
         self,

@@ -7,7 +7,7 @@ from typing import Unpack
 from sansmcp.app import App
 from sansmcp.limits import SERVER_LIMITS, Limits
 from sansmcp.types.lifecycle import Implementation
-from sansmcp_shared.memory import open_memory
+from sansmcp_shared.memory import Linked, open_memory
 from sansmcp_shared.options import EngineOptions
 from sansmcp_shared.pump import OnEvent, OnWire
 
@@ -31,19 +31,9 @@ def connect_memory(
     Plain handlers run in trio's thread unless `threads` allows some. Nothing else than trio's clock
     is used, so that under a `trio.testing.MockClock` time is virtual. The rest is as for `connect`.
     """
+    linked = Linked(app, info, threads, server_limits, on_event, on_wire, options)
 
     async def open_on(loop: TrioLoop) -> Client:
-        return await open_memory(
-            Client,
-            TrioCallbacks,
-            loop.as_asyncio,
-            app,
-            info,
-            threads,
-            server_limits,
-            on_event,
-            on_wire,
-            options,
-        )
+        return await open_memory(Client, TrioCallbacks, loop.as_asyncio, linked)
 
     return Opening(open_on)

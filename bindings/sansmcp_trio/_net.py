@@ -14,7 +14,7 @@ from sansmcp.http.connector import HttpConnector
 from sansmcp.ops import Connect, ConnectUnix
 from sansmcp_shared.connector_pump import ConnectorPump
 from sansmcp_shared.network import network_problem, peer_of
-from sansmcp_shared.pump import Channel, OnWire, Pump
+from sansmcp_shared.pump import OnWire, Pump, SocketChannel
 
 from ._channels import BROKEN, Gate, Outbox
 from ._channels import CHUNK as _CHUNK
@@ -45,7 +45,7 @@ def net_pump(
     return Pump(core, loop.as_asyncio, deliver, on_wire=on_wire, connect=connect)
 
 
-class Socket(Channel):
+class Socket(SocketChannel):
     """The connection that a `Connect` or `ConnectUnix` asks for, from the attempt until it is closed."""
 
     def __init__(

@@ -69,12 +69,6 @@ class Kit(ABC):
         """Call what waits in the manner of the binding."""
         return await function()
 
-    def until_cancelled(
-        self, serve: Callable[..., Any], *arguments: Any, **options: Any
-    ) -> AbstractAsyncContextManager[Callable[[], object]]:
-        """Call it beside all else; gives what cancels it. Its end is waited for."""
-        raise NotImplementedError("no thread cancels another one: Ctrl-C is in test_threads")
-
     def _streaming(self, kind: str) -> Callable[..., Any]:
         name = {"ws": "websocket_serving", "tcp": "tcp_serving", "unix": "unix_serving"}[kind]
         serving: Callable[..., Any] = getattr(self.binding, name)
@@ -124,7 +118,17 @@ async def _outcome(coroutine: Awaitable[Any]) -> Any:
         return error
 
 
-class AsyncioKit(Kit):
+class AwaitingKit(Kit):
+    """A binding whose tasks can be cancelled. A blocked thread is not: its Ctrl-C is in test_threads."""
+
+    @abstractmethod
+    def until_cancelled(
+        self, serve: Callable[..., Any], *arguments: Any, **options: Any
+    ) -> AbstractAsyncContextManager[Callable[[], object]]:
+        """Call it beside all else; gives what cancels it. Its end is waited for."""
+
+
+class AsyncioKit(AwaitingKit):
     name = "asyncio"
     binding = sansmcp_asyncio
 
@@ -147,7 +151,7 @@ class AsyncioKit(Kit):
         await asyncio.sleep(seconds)
 
 
-class TrioKit(Kit):
+class TrioKit(AwaitingKit):
     name = "trio"
     binding = sansmcp_trio
 
@@ -285,4 +289,5 @@ class _Blocking:
             raise StopAsyncIteration from None
 
 
-KITS: tuple[Kit, ...] = (AsyncioKit(), TrioKit(), ThreadsKit())
+AWAITING_KITS: tuple[AwaitingKit, ...] = (AsyncioKit(), TrioKit())
+KITS: tuple[Kit, ...] = (*AWAITING_KITS, ThreadsKit())

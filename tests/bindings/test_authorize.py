@@ -26,7 +26,7 @@ from sansmcp_shared.http_target import authorized
 
 from .auth_server import Browser, auth_server_beside, get
 from .http_support import closed_port
-from .kits import KITS, Kit
+from .kits import AWAITING_KITS, KITS, AwaitingKit, Kit
 from .support import PATIENCE
 
 Problem = AuthorizationProblem
@@ -298,8 +298,8 @@ def test_a_connection_that_ends_meanwhile_leaves_nothing_behind(kit: Kit, how: s
     kit.run(main)
 
 
-@pytest.mark.parametrize("kit", [kit for kit in KITS if kit.name != "threads"], ids=lambda kit: kit.name)
-def test_whoever_stops_waiting_leaves_nothing_behind(kit: Kit) -> None:
+@pytest.mark.parametrize("kit", AWAITING_KITS, ids=lambda kit: kit.name)
+def test_whoever_stops_waiting_leaves_nothing_behind(kit: AwaitingKit) -> None:
     async def main() -> None:
         said: list[Any] = []
         with auth_server_beside() as server:
@@ -312,8 +312,8 @@ def test_whoever_stops_waiting_leaves_nothing_behind(kit: Kit) -> None:
     kit.run(main)
 
 
-@pytest.mark.parametrize("kit", [kit for kit in KITS if kit.name != "threads"], ids=lambda kit: kit.name)
-def test_a_login_that_is_cancelled_ends_its_attempt(kit: Kit) -> None:
+@pytest.mark.parametrize("kit", AWAITING_KITS, ids=lambda kit: kit.name)
+def test_a_login_that_is_cancelled_ends_its_attempt(kit: AwaitingKit) -> None:
     async def main() -> None:
         said: list[Any] = []
         with auth_server_beside() as server:

@@ -29,7 +29,7 @@ from sansmcp_asyncio import connect
 
 from .every_app import app
 from .http_support import closed_port
-from .kits import KITS, Kit
+from .kits import AWAITING_KITS, KITS, AwaitingKit, Kit
 from .support import raised, run, text_of
 from .test_connect_tls import certificate, contexts
 
@@ -93,9 +93,9 @@ def test_a_unix_socket_is_for_its_user_and_goes_with_its_server(kit: Kit, tmp_pa
     kit.run(main)
 
 
-@pytest.mark.parametrize("kit", [kit for kit in KITS if kit.name != "threads"], ids=lambda kit: kit.name)
+@pytest.mark.parametrize("kit", AWAITING_KITS, ids=lambda kit: kit.name)
 @pytest.mark.parametrize("kind", ["ws", "tcp", "unix"])
-def test_they_serve_until_they_are_cancelled(kit: Kit, kind: str, tmp_path: Path) -> None:
+def test_they_serve_until_they_are_cancelled(kit: AwaitingKit, kind: str, tmp_path: Path) -> None:
     places: list[tuple[str, int]] = []
 
     def ready(host: str, port: int) -> None:
